@@ -17,6 +17,6 @@ FILES = runpy.run_path(str(EXAMPLES / "known_files.py"))
 )
 def test_a_known_file_is_scored_as_it_was_made(task, tmp_path):
     arguments, name, subset, value = FILES[task](tmp_path)
-    found = score(Path(arguments[0]), options=ScoreOptions(resamples=0))
-    assert found.task == task
-    assert found.row(name, subset=subset).value == pytest.approx(value, abs=1e-9)
+    results = score(Path(arguments[0]), options=ScoreOptions(resamples=0))
+    assert results.task == task
+    assert results.row(name, subset=subset).value == pytest.approx(value, abs=1e-9)

@@ -29,15 +29,15 @@ def run(cell, names):
     """The same, now: the last line is shown if it is an expression."""
     tree = ast.parse("".join(cell["source"]))
     last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
+    printed_text = io.StringIO()
+    with contextlib.redirect_stdout(printed_text):
         exec(compile(tree, FILE.name, "exec"), names)
         if last is None:
-            return said.getvalue()
+            return printed_text.getvalue()
         value = eval(compile(ast.Expression(last.value), FILE.name, "eval"), names)
     if hasattr(value, "_repr_html_"):
         assert value._repr_html_().startswith("<")
-    return said.getvalue() + ("" if value is None else repr(value))
+    return printed_text.getvalue() + ("" if value is None else repr(value))
 
 
 def words(text):

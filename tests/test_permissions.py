@@ -38,11 +38,11 @@ def _predicted(folder):
 
 def _reported(folder):
     asked = ("--resamples", "0", "--html", folder / "p.html", "--curves", folder / "c")
-    made = CliRunner().invoke(app, ["score", *map(str, (folder / "a.npz", *asked))])
-    assert made.exit_code == 0, made.output
+    result = CliRunner().invoke(app, ["score", *map(str, (folder / "a.npz", *asked))])
+    assert result.exit_code == 0, result.output
     kept = ("--budget", "0.5", "--plan", folder / "plan.json", "--items", folder / "i")
-    made = CliRunner().invoke(app, ["refer", *map(str, (folder / "a.npz", *kept))])
-    assert made.exit_code == 0, made.output
+    result = CliRunner().invoke(app, ["refer", *map(str, (folder / "a.npz", *kept))])
+    assert result.exit_code == 0, result.output
     line = CurveMark(x=np.arange(2.0), y=np.arange(2.0), colour="black")
     panel = Panel(marks=(line,))
     draw(Drawing(name="f", title="f", caption="f", rows=((panel,),)), folder)

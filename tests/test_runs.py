@@ -54,8 +54,8 @@ def test_a_run_is_done_only_at_its_end_and_an_error_is_that_of_the_last_attempt(
     predict(folder)
     runs.mark_done(folder, SPEC, {"seconds": 1.5})
     assert runs.is_done(folder, SPEC)
-    stated = json.loads((folder / "done.json").read_text())
-    assert stated == {"hash": SPEC.hash, "seconds": 1.5}
+    data = json.loads((folder / "done.json").read_text())
+    assert data == {"hash": SPEC.hash, "seconds": 1.5}
 
 
 def test_a_run_is_done_only_with_all_its_predictions(folder):
@@ -151,8 +151,8 @@ def test_the_folder_of_another_run_is_refused(folder):
 def test_a_spec_that_is_not_that_of_its_folder_is_refused(folder):
     runs.describe(folder, SPEC, {})
     (folder / "spec.json").write_text(replace(SPEC, seed=9).to_json())
-    said = "its hash must be the name of its folder, and is .*; delete that file and"
-    with pytest.raises(runs.RunFolderError, match=said):
+    message = "its hash must be the name of its folder, and is .*; delete that file and"
+    with pytest.raises(runs.RunFolderError, match=message):
         runs.describe(folder, SPEC, {})
 
 
@@ -166,10 +166,10 @@ def test_options_that_change_no_number_do_not_make_it_another_run(folder):
 def test_what_is_known_of_the_environment_adds_up(folder):
     runs.describe(folder, SPEC, {"device": "cpu", "command": ["qualms", "run"]})
     runs.describe(folder, SPEC, {"hardware": "a processor"})
-    stated = json.loads((folder / "environment.json").read_text())
-    assert stated["device"] == "cpu"
-    assert stated["hardware"] == "a processor"
-    assert {"qualms", "python", "packages", "started", "command"} <= set(stated)
+    data = json.loads((folder / "environment.json").read_text())
+    assert data["device"] == "cpu"
+    assert data["hardware"] == "a processor"
+    assert {"qualms", "python", "packages", "started", "command"} <= set(data)
 
 
 def test_a_commit_says_whether_files_have_changed_since(tmp_path, monkeypatch):

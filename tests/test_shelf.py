@@ -27,9 +27,9 @@ def test_a_part_is_the_function_its_file_is_named_after():
 def test_an_unknown_name_is_answered_with_the_closest():
     with pytest.raises(LookupError) as refused:
         find("datasets", "cell")
-    said = str(refused.value)
-    assert said.startswith("no 'cell' in datasets. Did you mean 'cells'? Known: ")
-    assert all(name in said for name in names("datasets"))
+    message = str(refused.value)
+    assert message.startswith("no 'cell' in datasets. Did you mean 'cells'? Known: ")
+    assert all(name in message for name in names("datasets"))
 
 
 @pytest.mark.parametrize("name", ["zzzz", "", "Cells.", "_cache", "os.path", "../spec"])

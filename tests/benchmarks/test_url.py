@@ -138,12 +138,12 @@ def test_dropout_is_chosen_and_judged_by_what_the_released_runs_take(
 
 def test_a_config_of_the_trade_off_is_judged_by_the_uncertainty_that_it_chooses_by():
     for row in ("mcdropout", "ensemble", "hetxl"):
-        seen = set()
+        values = set()
         for variant in SMALL.further:
             u = spec(SMALL, variant.name, row).training["select_uncertainty"]
             assert variant.settings["chosen"][row] == u
-            seen.add(u)
-        assert len(seen) == 2, row
+            values.add(u)
+        assert len(values) == 2, row
 
 
 @pytest.mark.parametrize(

@@ -50,8 +50,8 @@ def test_commands_and_benchmarks_are_completed_in_a_shell(tmp_path):
 def test_one_option_installs_it(shell, place, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr("shellingham.detect_shell", lambda: (shell, shell))
-    made = CliRunner().invoke(app, ["--install-completion"], prog_name="qualms")
-    assert made.exit_code == 0, made.output
+    result = CliRunner().invoke(app, ["--install-completion"], prog_name="qualms")
+    assert result.exit_code == 0, result.output
     assert f"complete_{shell}" in (tmp_path / place).read_text()
 
 

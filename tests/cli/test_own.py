@@ -101,16 +101,16 @@ def test_class_folders_are_trained_and_judged_in_domain_and_shifted(here, monkey
     classes(here / "squares")
     asked = ("--from", "squares", "--methods", "map,temperature,deep_ensemble")
     asked += ("--seeds", "0,1", "-o", "epochs=12", "-o", "network.width=4")
-    said = ran(*asked)
-    assert "squares: classification, 2 classes; 8 x 8, grey, 8 bit" in said
-    assert "train 48, val 12, test 16, test/shifted 16" in said
+    output = ran(*asked)
+    assert "squares: classification, 2 classes; 8 x 8, grey, 8 bit" in output
+    assert "train 48, val 12, test 16, test/shifted 16" in output
     for label in ("plain network", "temperature", "deep ensemble of 2"):
-        assert label in said
-    found = numbers("squares")
+        assert label in output
+    values = numbers("squares")
     for row in ("map", "temperature", "deep_ensemble"):
-        assert found[row, "in_domain", "accuracy"] > 0.9
-        assert found[row, "shifted", "accuracy"] < 0.8
-    lent = [found[row, "all", "accuracy"] for row in ("map", "temperature")]
+        assert values[row, "in_domain", "accuracy"] > 0.9
+        assert values[row, "shifted", "accuracy"] < 0.8
+    lent = [values[row, "all", "accuracy"] for row in ("map", "temperature")]
     assert lent[0] == lent[1]
     folder = here / "runs" / "own" / "squares"
     assert (folder / "index.html").is_file()
@@ -138,10 +138,10 @@ def test_a_toml_file_repeats_it_and_any_method_may_be_asked_for(here):
         training.batch = 16
         """
     )
-    said = ran("--from", "own.toml", "--no-judge")
-    assert "my_squares: classification" in said
-    assert "6 x 6" in said
-    assert "2 runs: 2 done" in said
+    output = ran("--from", "own.toml", "--no-judge")
+    assert "my_squares: classification" in output
+    assert "6 x 6" in output
+    assert "2 runs: 2 done" in output
     specs = [path.read_text() for path in (here / "runs" / "own").glob("*/spec.json")]
     for text in specs:
         assert '"seed":3' in text.replace(" ", "")
@@ -179,11 +179,11 @@ def test_numbers_and_masks_are_judged_by_the_scores_of_their_tasks(here):
         "1",
     )
     ran("--from", "own/numbers.csv", "--methods", "gaussian,laplace", *quick)
-    found = numbers("numbers")
-    assert found["gaussian", "all", "coverage", "gaussian"] >= 0
-    assert found["laplace", "all", "mae"] > 0
-    said = ran("--from", "own/masks.csv", "--methods", "map", *quick)
-    assert "segmentation, 2 classes" in said
+    values = numbers("numbers")
+    assert values["gaussian", "all", "coverage", "gaussian"] >= 0
+    assert values["laplace", "all", "mae"] > 0
+    output = ran("--from", "own/masks.csv", "--methods", "map", *quick)
+    assert "segmentation, 2 classes" in output
     assert 0 <= numbers("masks")["map", "all", "dice"] <= 1
 
 
@@ -214,11 +214,11 @@ def test_volumes_of_different_shapes_are_trained_on_patches_and_judged_whole(her
     balls(here / "scans")
     words = ("--from", "scans", "-o", "patch=16", "-o", "lr=0.02", "--seeds", "0")
     quick = ("-o", "epochs=2", "-o", "epoch_passes=8", "-o", "network.width=2")
-    said = ran(*words, *quick, "--methods", "map,mc_dropout", "--workers", "1")
-    assert "segmentation, 2 classes; about 18 x 23 x 14, grey, more than 8" in said
-    found = numbers("scans")
-    assert found["map", "all", "dice"] > 0.5
-    assert found["mc_dropout", "all", "dice"] > 0.5
+    output = ran(*words, *quick, "--methods", "map,mc_dropout", "--workers", "1")
+    assert "segmentation, 2 classes; about 18 x 23 x 14, grey, more than 8" in output
+    values = numbers("scans")
+    assert values["map", "all", "dice"] > 0.5
+    assert values["mc_dropout", "all", "dice"] > 0.5
     paths = list(here.glob("runs/own/*/predictions/test"))
     assert len(paths) == 2
     for path in paths:
@@ -240,8 +240,8 @@ def test_pictures_of_different_sizes_with_masks_are_segmented_as_they_are(here):
     (here / "own" / "items.csv").write_text("\n".join(lines))
     words = ("--from", "own", "-o", "epochs=1", "-o", "epoch_passes=2", "--seeds", "0")
     quick = ("-o", "network.width=2", "--workers", "1", "--methods", "map,laplace")
-    said = ran(*words, *quick)
-    assert "segmentation, 2 classes; about" in said
+    output = ran(*words, *quick)
+    assert "segmentation, 2 classes; about" in output
     for row in ("map", "laplace"):
         assert 0 <= numbers("own")[row, "all", "dice"] <= 1
     dry = ran(*words, *quick, "-o", "patch=8", "--dry-run")

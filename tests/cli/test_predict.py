@@ -139,15 +139,16 @@ def test_what_does_not_fit_ends_in_a_sentence(place, tmp_path, monkeypatch, caps
     assert "must end in" in refused(out="x.txt")
     bad = imgs / "test" / "cat" / "bad.png"
     bad.write_text("no picture")
-    said = refused("--workers", "1")
-    assert said.startswith(f"qualms: cannot read {bad}: ")
-    assert said.endswith("repair that file or remove it\n")
+    message = refused("--workers", "1")
+    assert message.startswith(f"qualms: cannot read {bad}: ")
+    assert message.endswith("repair that file or remove it\n")
     bad.unlink()
     (imgs / "test" / "fox").mkdir()
     Image.new("L", (9, 9)).save(imgs / "test" / "fox" / "a.png")
-    said = refused()
+    message = refused()
     assert (
-        "the network has 3 classes, and the items have 4 (cat, dog, fox, owl)" in said
+        "the network has 3 classes, and the items have 4 (cat, dog, fox, owl)"
+        in message
     )
 
 
@@ -157,8 +158,8 @@ def test_targets_are_of_all_items_or_of_none(place, monkeypatch, capsys):
     given = ("timm:test_resnet", "--from", table, "--weights", place / "w.pt")
     given += ("--out", place / "x.npz", "--classes", place / "classes.txt")
     table.write_text(f"path,target\n{one},cat\n{other},\n")
-    said = told(monkeypatch, capsys, *given)
-    assert "line 3 of some.csv must have a target as line 2 of some.csv has" in said
+    message = told(monkeypatch, capsys, *given)
+    assert "line 3 of some.csv must have a target as line 2 of some.csv has" in message
 
 
 def test_weights_that_cannot_be_had_are_asked_for_as_a_file(place, monkeypatch, capsys):
@@ -167,6 +168,6 @@ def test_weights_that_cannot_be_had_are_asked_for_as_a_file(place, monkeypatch, 
 
     monkeypatch.setattr(timm, "create_model", unreachable)
     given = ("--from", place / "items.csv", "--out", place / "x.npz")
-    said = told(monkeypatch, capsys, "timm:resnet50", *given)
-    assert "cannot be had: no connection" in said
-    assert "--weights FILE" in said
+    message = told(monkeypatch, capsys, "timm:resnet50", *given)
+    assert "cannot be had: no connection" in message
+    assert "--weights FILE" in message

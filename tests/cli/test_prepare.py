@@ -65,8 +65,8 @@ def test_unreadable_files_are_refused_or_named_and_counted(
     for i in range(12):
         (raw / "Cell200" / f"{i:02d}_{i + 1}.0.png").write_bytes(b"not a picture")
     arguments = ["cell200", "--from", raw, "--data", tmp_path, *options()]
-    said = fails(arguments, capsys, monkeypatch)
-    assert "accept these numbers with --no-check-counts" in said
+    message = fails(arguments, capsys, monkeypatch)
+    assert "accept these numbers with --no-check-counts" in message
     result = run(*arguments, "--no-check-counts")
     assert result.exit_code == 0, result.output
     lines = result.output.splitlines()

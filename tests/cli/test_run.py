@@ -76,34 +76,36 @@ def hashes(text):
 
 
 def test_a_dry_run_lists_what_lacks_a_result_and_the_data_it_needs(run, tmp_path):
-    said = run("regression/cells", "--methods", "map", "--seeds", "0-2", "--dry-run")
-    assert said.exit_code == 0, said.output
-    assert "regression, preset demo: 3 of 3 runs lack a result" in said.output
-    assert len(hashes(said.output)) == 3
-    assert "cells plain  map  seed 2" in said.output
-    assert "data: cells plain: will be made, or now by `qualms prepare" in (said.output)
+    output = run("regression/cells", "--methods", "map", "--seeds", "0-2", "--dry-run")
+    assert output.exit_code == 0, output.output
+    assert "regression, preset demo: 3 of 3 runs lack a result" in output.output
+    assert len(hashes(output.output)) == 3
+    assert "cells plain  map  seed 2" in output.output
+    assert "data: cells plain: will be made, or now by `qualms prepare" in (
+        output.output
+    )
     assert not (tmp_path / "runs").exists()
 
 
 def test_methods_may_be_listed_with_spaces(run):
-    said = run("regression/cells", "--methods", "map, gaussian", "--dry-run")
-    assert said.exit_code == 0, said.output
-    assert "10 of 10 runs lack a result" in said.output
+    output = run("regression/cells", "--methods", "map, gaussian", "--dry-run")
+    assert output.exit_code == 0, output.output
+    assert "10 of 10 runs lack a result" in output.output
 
 
 def test_without_a_benchmark_all_are_run(run):
-    said = run("--seeds", "0", "--dry-run")
-    assert "regression, preset demo: " in said.output
+    output = run("--seeds", "0", "--dry-run")
+    assert "regression, preset demo: " in output.output
 
 
 def test_runs_are_made_and_those_that_failed_are_listed_last(run, fake, tmp_path):
     asked = ("regression/cells", "--methods", "map", "--seeds", "0,1", *SMALL)
-    said = run(*asked, "--no-judge", "--device", "cpu")
-    assert said.exit_code == 1
-    assert "2 runs: 1 done, 1 failed; " in said.output
-    assert said.stderr.splitlines()[-3].startswith("failed: cells plain, map, seed 1")
-    assert said.stderr.splitlines()[-2] == "  seed must be even, got 1"
-    log = Path(said.stderr.splitlines()[-1].removeprefix("  log: "))
+    output = run(*asked, "--no-judge", "--device", "cpu")
+    assert output.exit_code == 1
+    assert "2 runs: 1 done, 1 failed; " in output.output
+    assert output.stderr.splitlines()[-3].startswith("failed: cells plain, map, seed 1")
+    assert output.stderr.splitlines()[-2] == "  seed must be even, got 1"
+    log = Path(output.stderr.splitlines()[-1].removeprefix("  log: "))
     assert "Traceback" in log.read_text()
     plan = run(*asked, "--dry-run")
     assert "1 of 2 runs lack a result" in plan.output
@@ -115,17 +117,17 @@ def test_runs_are_made_and_those_that_failed_are_listed_last(run, fake, tmp_path
 def test_another_run_goes_on_where_the_first_ended(run, fake):
     asked = ("regression/cells", "--methods", "map", *SMALL, "--no-judge")
     run(*asked, "--seeds", "0,2", "--device", "cpu")
-    said = run(*asked, "--seeds", "0,2,4", "--device", "cpu")
-    assert said.exit_code == 0, said.output
-    assert "3 runs: 1 done, 2 skipped; " in said.output
+    output = run(*asked, "--seeds", "0,2,4", "--device", "cpu")
+    assert output.exit_code == 0, output.output
+    assert "3 runs: 1 done, 2 skipped; " in output.output
 
 
 @pytest.mark.parametrize("seeds", ["0-9", "3-9", "7,0,12"])
 def test_all_seeds_that_are_asked_for_are_run(run, seeds):
     asked = ("regression/cells", "--methods", "map,ensemble", "--seeds", seeds)
-    said = run(*asked, "--dry-run")
-    assert said.exit_code == 0, said.output
-    listed = {int(line.split()[-1]) for line in said.output.splitlines()[1:-1]}
+    output = run(*asked, "--dry-run")
+    assert output.exit_code == 0, output.output
+    listed = {int(line.split()[-1]) for line in output.output.splitlines()[1:-1]}
     assert listed == set(parse_seeds(seeds))
 
 
@@ -151,10 +153,10 @@ def test_results_of_a_part_leave_those_of_the_whole(run, fake, tmp_path):
 def test_seeds_beyond_those_of_the_preset_are_judged_and_pooled(run, fake, tmp_path):
     fake(fakes.predict)
     asked = ("regression/cells", "--methods", "map,ensemble", "--seeds", "0-6")
-    said = run(*asked, "--device", "cpu", *TINY)
-    assert said.exit_code == 0, said.output
-    assert "7 runs: 7 done" in said.output
-    assert "the 7 pools are drawn from 7 runs" in " ".join(said.output.split())
+    output = run(*asked, "--device", "cpu", *TINY)
+    assert output.exit_code == 0, output.output
+    assert "7 runs: 7 done" in output.output
+    assert "the 7 pools are drawn from 7 runs" in " ".join(output.output.split())
     (file,) = tmp_path.rglob("results.csv")
     rows = list(csv.DictReader(io.StringIO(file.read_text())))
     judged = {row["row"] for row in rows if row["value"]}
@@ -163,10 +165,10 @@ def test_seeds_beyond_those_of_the_preset_are_judged_and_pooled(run, fake, tmp_p
 
 def test_where_every_run_failed_nothing_is_judged(run, fake, tmp_path):
     asked = ("regression/cells", "--methods", "map", "--seeds", "1,3", *SMALL)
-    said = run(*asked, "--device", "cpu")
-    assert said.exit_code == 1
+    output = run(*asked, "--device", "cpu")
+    assert output.exit_code == 1
     last = "regression: nothing was judged, since every run failed"
-    assert said.stdout.splitlines()[-1] == last
+    assert output.stdout.splitlines()[-1] == last
     assert not list(tmp_path.rglob("results.csv"))
 
 
@@ -176,19 +178,19 @@ def test_finished_runs_that_cannot_be_read_are_listed_with_what_to_do(
 ):
     asked = ("regression/cells", "--methods", "map", "--seeds", "0", *SMALL)
     run(*asked, "--device", "cpu", "--no-judge")  # writes no targets
-    said = run(*asked, "--device", "cpu")
-    assert said.exit_code == 1
-    assert "1 run: 1 skipped" in said.output
-    assert "1 run is missing" in said.output
+    output = run(*asked, "--device", "cpu")
+    assert output.exit_code == 1
+    assert "1 run: 1 skipped" in output.output
+    assert "1 run is missing" in output.output
     (path,) = tmp_path.rglob("val.safetensors")
     remedy = f"delete {path} and run the same command: it is made again from the"
-    assert remedy in said.output
+    assert remedy in output.output
     path.unlink()
     path.with_name("test.safetensors").unlink()
     fake(fakes.predict)
-    said = run(*asked, "--device", "cpu")
-    assert said.exit_code == 0, said.output
-    assert "1 run: 1 done" in said.output
+    output = run(*asked, "--device", "cpu")
+    assert output.exit_code == 0, output.output
+    assert "1 run: 1 done" in output.output
 
 
 def test_predictions_in_the_place_of_others_are_made_again(run, fake, tmp_path):
@@ -199,8 +201,8 @@ def test_predictions_in_the_place_of_others_are_made_again(run, fake, tmp_path):
     (test,) = tmp_path.rglob("test.safetensors")
     test.write_bytes(test.with_name("val.safetensors").read_bytes())
     assert "1 of 1 runs lack a result" in run(*asked, "--dry-run").output
-    said = run(*asked, "--device", "cpu", "--no-judge")
-    assert "1 run: 1 done" in said.output
+    output = run(*asked, "--device", "cpu", "--no-judge")
+    assert "1 run: 1 done" in output.output
     assert "0 of 1 runs lack a result" in run(*asked, "--dry-run").output
 
 
@@ -210,28 +212,30 @@ def test_an_interrupt_ends_with_code_130_and_a_sentence(run, monkeypatch):
         yield
 
     monkeypatch.setattr(benchmarking, "run_all", interrupted)
-    said = run("regression/cells", "--seeds", "0", *SMALL, "--device", "cpu")
-    assert said.exit_code == 130
-    assert "interrupted; finished work is kept, run again to go on" in said.stderr
+    output = run("regression/cells", "--seeds", "0", *SMALL, "--device", "cpu")
+    assert output.exit_code == 130
+    assert "interrupted; finished work is kept, run again to go on" in output.stderr
 
 
 def test_real_data_that_is_not_prepared_is_left_out_with_its_remedy(
     run, fake, monkeypatch
 ):
-    seen = []
-    monkeypatch.setattr(benchmarking, "run_all", partial(nothing, seen=seen))
+    calls = []
+    monkeypatch.setattr(benchmarking, "run_all", partial(nothing, seen=calls))
     asked = ("--preset", "paper", "--seeds", "0", "--methods", "conformal")
-    said = run("regression", *asked, "--no-judge", "--device", "cpu")
-    assert said.exit_code == 0, said.output
-    assert "left out: rc49 gap: not prepared; run `qualms prepare rc49 " in said.output
-    assert {spec.dataset.name for spec in seen} == {"cells", "chairs"}
+    output = run("regression", *asked, "--no-judge", "--device", "cpu")
+    assert output.exit_code == 0, output.output
+    assert (
+        "left out: rc49 gap: not prepared; run `qualms prepare rc49 " in output.output
+    )
+    assert {spec.dataset.name for spec in calls} == {"cells", "chairs"}
 
 
 def test_finished_runs_are_judged_also_where_their_data_are_not(
     run, tmp_path, monkeypatch
 ):
-    seen = []
-    monkeypatch.setattr(benchmarking, "run_all", partial(nothing, seen=seen))
+    calls = []
+    monkeypatch.setattr(benchmarking, "run_all", partial(nothing, seen=calls))
     wish = RunRequest(preset="paper", methods=("map",), seeds=(42,))
     (plan,) = plans_of("retina", wish)
     for spec in plan.runs:
@@ -240,11 +244,11 @@ def test_finished_runs_are_judged_also_where_their_data_are_not(
             folder.mkdir(parents=True)
             fakes.finish(spec, folder)
     asked = ("--preset", "paper", "--methods", "map", "--seeds", "42", "--no-judge")
-    said = run("retina", *asked, "--device", "cpu")
-    assert "left out: eyepacs severity: not prepared" in said.output
-    assert "and likewise for 6 more of eyepacs, which --dry-run lists" in said.output
-    assert "-o shift=country` first" not in said.output
-    kept = [spec.dataset for spec in seen if spec.dataset.name == "eyepacs"]
+    output = run("retina", *asked, "--device", "cpu")
+    assert "left out: eyepacs severity: not prepared" in output.output
+    assert "and likewise for 6 more of eyepacs, which --dry-run lists" in output.output
+    assert "-o shift=country` first" not in output.output
+    kept = [spec.dataset for spec in calls if spec.dataset.name == "eyepacs"]
     assert [part.options for part in kept] == 2 * [{"shift": "country"}]
 
 
@@ -304,9 +308,9 @@ def test_tables_that_cannot_be_written_end_in_a_sentence(tmp_path, monkeypatch):
 def test_data_that_was_asked_for_by_name_must_be_there(capsys, monkeypatch, tmp_path):
     arguments = ["regression/asset_wealth", "--preset", "paper", "--device", "cpu"]
     arguments += ["--out", tmp_path / "runs", "--data", tmp_path / "cache"]
-    said = fails(arguments, capsys, monkeypatch)
-    assert "asset_wealth is not in" in said
-    assert "run `qualms prepare asset_wealth --from FOLDER --data" in said
+    message = fails(arguments, capsys, monkeypatch)
+    assert "asset_wealth is not in" in message
+    assert "run `qualms prepare asset_wealth --from FOLDER --data" in message
 
 
 def outcome(status, error="", seed=0):
@@ -353,11 +357,11 @@ def test_elsewhere_than_in_a_terminal_progress_is_plain_lines(monkeypatch):
 
 
 def test_in_a_terminal_progress_is_a_live_view(monkeypatch):
-    said = shown(terminal=True, monkeypatch=monkeypatch)
-    assert "runs" in said
-    assert "3/75" in said
-    assert "loss 0.1235, 2,346 images/s, 2 min left" in said
-    assert "cells, map, seed 1: failed: the loss must be [finite]" in said
+    output = shown(terminal=True, monkeypatch=monkeypatch)
+    assert "runs" in output
+    assert "3/75" in output
+    assert "loss 0.1235, 2,346 images/s, 2 min left" in output
+    assert "cells, map, seed 1: failed: the loss must be [finite]" in output
 
 
 def test_in_a_notebook_progress_is_live_where_widgets_are_installed(monkeypatch):
@@ -403,12 +407,12 @@ def test_durations_read_as_people_say_them(seconds, text):
 
 def test_training_and_judging_work_end_to_end(run, tmp_path):
     asked = ("regression/cells", "--methods", "map", "--seeds", "0", *SMALL)
-    said = run(*asked, "--device", "cpu")
-    assert said.exit_code == 0, said.output
-    assert "1 run: 1 done; " in said.output
-    assert "Conformal Prediction" in said.output
-    assert "expected effects" in said.output
-    assert "pool more runs than there are seeds: ensemble" in said.output
+    output = run(*asked, "--device", "cpu")
+    assert output.exit_code == 0, output.output
+    assert "1 run: 1 done; " in output.output
+    assert "Conformal Prediction" in output.output
+    assert "expected effects" in output.output
+    assert "pool more runs than there are seeds: ensemble" in output.output
     folder = tmp_path / "runs" / "regression"
     (part,) = (folder / "demo").iterdir()
     assert part.name.startswith("part-cells,")
@@ -417,6 +421,6 @@ def test_training_and_judging_work_end_to_end(run, tmp_path):
     (done,) = folder.glob("*/done.json")
     files = {file.name for file in done.parent.iterdir()}
     assert {"spec.json", "environment.json", "log.txt", "log.jsonl"} <= files
-    stated = json.loads((done.parent / "environment.json").read_text())
-    assert {"hardware", "commit", "torch", "command", "packages"} <= set(stated)
+    data = json.loads((done.parent / "environment.json").read_text())
+    assert {"hardware", "commit", "torch", "command", "packages"} <= set(data)
     assert len(list((done.parent / "predictions").iterdir())) == 2

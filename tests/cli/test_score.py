@@ -55,12 +55,12 @@ def test_chosen_scores_are_shown_alone(file, capsys, monkeypatch):
     result = run("score", file, "--resamples", 0, "--scores", "smooth_ece,AUROC")
     shown = [line.split()[1] for line in result.output.splitlines() if line[0] in "↑↓"]
     assert shown == ["Smooth", "AUROC"]
-    stated = json.loads(run("score", file, "--scores", "ece", "--json").stdout)
-    (scored,) = stated["files"]
+    data = json.loads(run("score", file, "--scores", "ece", "--json").stdout)
+    (scored,) = data["files"]
     assert {row["score"] for row in scored["scores"]} == {"ece"}
     assert next(answer["question"] for answer in scored["verdict"]) == "accurate"
-    said = fails(["score", file, "--scores", "eec"], capsys, monkeypatch)
-    assert "no score 'eec' here. Did you mean 'ece'?" in said
+    message = fails(["score", file, "--scores", "eec"], capsys, monkeypatch)
+    assert "no score 'eec' here. Did you mean 'ece'?" in message
 
 
 def _heads(output):
@@ -114,10 +114,10 @@ def test_runs_that_differ_in_much_are_told_apart_by_their_files(file, tmp_path):
 
 def test_json_is_one_object_and_nothing_else(file):
     result = run("score", file, "--resamples", 20, "--json")
-    stated = json.loads(result.stdout)
-    assert stated["format"] == 3
-    assert stated["comparison"] is None
-    (scored,) = stated["files"]
+    data = json.loads(result.stdout)
+    assert data["format"] == 3
+    assert data["comparison"] is None
+    (scored,) = data["files"]
     assert scored["task"] == "classification"
     names = {row["score"] for row in scored["scores"]}
     assert {"accuracy", "auroc", "aurc", "ece", "nll"} <= names
@@ -129,8 +129,8 @@ def test_json_is_one_object_and_nothing_else(file):
 def test_undefined_scores_are_null_in_json_with_a_reason(tmp_path):
     arrays = {"target": np.ones(30, int), "prob": np.linspace(0.1, 0.9, 30)}
     file = predictions.write(tmp_path / "one.npz", arrays)
-    stated = json.loads(run("score", file, "--resamples", 10, "--json").stdout)
-    rows = {row["score"]: row for row in stated["files"][0]["scores"]}
+    data = json.loads(run("score", file, "--resamples", 10, "--json").stdout)
+    rows = {row["score"]: row for row in data["files"][0]["scores"]}
     assert rows["auroc"]["value"] is None
     assert "one class" in rows["auroc"]["why"]
 
@@ -174,8 +174,8 @@ def test_a_page_that_cannot_be_written_is_refused_before_the_work(
 
     monkeypatch.setattr("qualms.evaluate.score_files", lambda *_, **__: 1 / 0)
     monkeypatch.setattr("os.fsync", full)
-    said = fails(["score", file, "--html", tmp_path / "p.html"], capsys, monkeypatch)
-    assert "p.html: No space left on device; free 6 MB there" in said
+    message = fails(["score", file, "--html", tmp_path / "p.html"], capsys, monkeypatch)
+    assert "p.html: No space left on device; free 6 MB there" in message
     assert [path.name for path in tmp_path.iterdir()] == ["mine.npz"]
 
 
@@ -190,10 +190,10 @@ def test_a_disk_that_fills_up_does_not_cost_the_scores(
     monkeypatch.setattr(sys, "argv", ["qualms", *map(str, given)])
     with pytest.raises(SystemExit):
         main()
-    said = capsys.readouterr()
-    assert "AUROC" in said.out
-    assert "No space left" in said.err
-    assert "wrote" not in said.out
+    output = capsys.readouterr()
+    assert "AUROC" in output.out
+    assert "No space left" in output.err
+    assert "wrote" not in output.out
 
 
 @pytest.mark.parametrize("option", ["--html", "--curves"])
@@ -201,8 +201,10 @@ def test_a_folder_cannot_be_the_file_to_write(
     file, tmp_path, capsys, monkeypatch, option
 ):
     monkeypatch.setattr("qualms.evaluate.score_files", lambda *_, **__: 1 / 0)
-    said = fails(["score", file, option, tmp_path], capsys, monkeypatch)
-    assert f"cannot write {tmp_path}: it is a folder; give the path of a file" in said
+    message = fails(["score", file, option, tmp_path], capsys, monkeypatch)
+    assert (
+        f"cannot write {tmp_path}: it is a folder; give the path of a file" in message
+    )
 
 
 def test_too_little_memory_names_items_and_draws(file, capsys, monkeypatch):
@@ -210,8 +212,8 @@ def test_too_little_memory_names_items_and_draws(file, capsys, monkeypatch):
         raise MemoryError("Unable to allocate 37 GiB")
 
     monkeypatch.setattr("qualms.evaluate.score_files", full)
-    said = fails(["score", file], capsys, monkeypatch)
-    assert "give fewer items at a time, or fewer draws of each" in said
+    message = fails(["score", file], capsys, monkeypatch)
+    assert "give fewer items at a time, or fewer draws of each" in message
 
 
 def test_a_page_may_have_a_name_that_is_no_text(file, tmp_path):
@@ -236,10 +238,10 @@ def fails(arguments, capsys, monkeypatch):
 
 
 def test_a_missing_file_ends_in_a_sentence_and_code_2(tmp_path, capsys, monkeypatch):
-    said = fails(["score", tmp_path / "none.npz"], capsys, monkeypatch)
-    assert said.startswith("qualms: ")
-    assert "none.npz" in said
-    assert "Traceback" not in said
+    message = fails(["score", tmp_path / "none.npz"], capsys, monkeypatch)
+    assert message.startswith("qualms: ")
+    assert "none.npz" in message
+    assert "Traceback" not in message
 
 
 def test_logits_are_refused_unless_said(tmp_path, capsys, monkeypatch):
@@ -247,8 +249,8 @@ def test_logits_are_refused_unless_said(tmp_path, capsys, monkeypatch):
     np.savez(
         tmp_path / "l.npz", target=rng.integers(0, 3, 9), probs=rng.normal(size=(9, 3))
     )
-    said = fails(["score", tmp_path / "l.npz"], capsys, monkeypatch)
-    assert "--logits" in said
+    message = fails(["score", tmp_path / "l.npz"], capsys, monkeypatch)
+    assert "--logits" in message
     assert run("check", tmp_path / "l.npz", "--logits").exit_code == 0
 
 
@@ -273,9 +275,9 @@ def test_validation_of_another_run_must_be_insisted_on(
         for method in ("map", "mc_dropout")
     ]
     arguments = ["score", files[0], "--val", files[1], "--resamples", 0]
-    said = fails(arguments, capsys, monkeypatch)
-    assert "its method is 'map'" in said
-    assert "--force-val" in said
+    message = fails(arguments, capsys, monkeypatch)
+    assert "its method is 'map'" in message
+    assert "--force-val" in message
     result = run(*arguments, "--force-val")
     assert result.exit_code == 0, result.output
     assert "val is of another run" in result.output

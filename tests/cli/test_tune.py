@@ -42,9 +42,9 @@ def folder(tmp_path, selection):
 
 
 def test_a_dry_run_lists_the_trials_and_makes_nothing(tune, tmp_path):
-    said = tune("--dry-run")
-    assert said.exit_code == 0, said.output
-    lines = said.output.splitlines()
+    output = tune("--dry-run")
+    assert output.exit_code == 0, output.output
+    lines = output.output.splitlines()
     assert lines[0] == (
         "toy/plain, map, preset demo, seed 0, selection in_domain: 32 trials by AUROC"
         " of in-domain validation items"
@@ -56,25 +56,25 @@ def test_a_dry_run_lists_the_trials_and_makes_nothing(tune, tmp_path):
 
 
 def test_the_best_is_printed_as_a_command_that_sets_exactly_its_options(tune, tmp_path):
-    said = tune("--trials", "8", "--selection", "joint")
-    assert said.exit_code == 0, said.output
-    assert said.output.count("selection joint") == 3
-    told = json.loads((folder(tmp_path, "joint") / "best.json").read_text())
-    (command,) = [s for s in said.output.splitlines() if s.startswith("  qualms run")]
-    assert command.strip() == told["command"]
+    output = tune("--trials", "8", "--selection", "joint")
+    assert output.exit_code == 0, output.output
+    assert output.output.count("selection joint") == 3
+    data = json.loads((folder(tmp_path, "joint") / "best.json").read_text())
+    (command,) = [s for s in output.output.splitlines() if s.startswith("  qualms run")]
+    assert command.strip() == data["command"]
     words = shlex.split(command)
     assert words[:3] == ["qualms", "run", "toy/plain_joint"]
     given = [words[i + 1] for i, word in enumerate(words) if word == "-o"]
     options = {text.partition("=")[0]: text.partition("=")[2] for text in given}
     assert options.pop("select_by") == "val_referral"
     assert {n: float(v) for n, v in options.items()} == {
-        n: v for n, v in told["options"].items() if n != "select_by"
+        n: v for n, v in data["options"].items() if n != "select_by"
     }
-    ranked = [float(v) for v in re.findall(r"^ +\d+ +(0\.\d{4})", said.output, re.M)]
+    ranked = [float(v) for v in re.findall(r"^ +\d+ +(0\.\d{4})", output.output, re.M)]
     assert ranked == sorted(ranked, reverse=True)
-    assert ranked[0] == pytest.approx(told["value"], abs=1e-4)
+    assert ranked[0] == pytest.approx(data["value"], abs=1e-4)
 
-    lines = re.findall(r"^trial (\d+): val_referral ", said.output, re.M)
+    lines = re.findall(r"^trial (\d+): val_referral ", output.output, re.M)
     assert sorted(map(int, lines)) == list(range(8))
 
     plan = tune("--trials", "8", "--selection", "joint", "--dry-run")
@@ -83,30 +83,32 @@ def test_the_best_is_printed_as_a_command_that_sets_exactly_its_options(tune, tm
 
 
 def test_a_search_by_tpe_says_what_is_known_of_it(tune, tmp_path):
-    said = tune("--sampler", "tpe", "--trials", "6", "--dry-run")
-    assert said.exit_code == 0, said.output
-    lines = said.output.splitlines()
+    output = tune("--sampler", "tpe", "--trials", "6", "--dry-run")
+    assert output.exit_code == 0, output.output
+    lines = output.output.splitlines()
     assert "selection in_domain, sampler tpe: 6 trials by AUROC" in lines[0]
     assert lines[1].startswith("6 of 6 lack a result in ")
     assert [line.split()[0] for line in lines[3:7]] == list("0123")
     assert lines[-1] == "the other 2 follow from the results of those before them"
     assert not (tmp_path / "runs").exists()
 
-    said = tune("--sampler", "tpe", "--trials", "6", "--at-once", "2")
-    assert said.exit_code == 0, said.output
-    made = re.findall(r"^trial (\d+): val_auroc ", said.output, re.M)
+    output = tune("--sampler", "tpe", "--trials", "6", "--at-once", "2")
+    assert output.exit_code == 0, output.output
+    made = re.findall(r"^trial (\d+): val_auroc ", output.output, re.M)
     assert sorted(made) == list("012345")
     plan = tune("--sampler", "tpe", "--trials", "6", "--dry-run").output.splitlines()
     assert [line.split()[0] for line in plan[3:]] == list("012345")
 
 
 def test_trials_that_failed_are_listed_with_their_logs(tune):
-    said = tune("--trials", "2", "-o", "lr=0.4")
-    assert said.exit_code == 1
-    assert "selection in_domain: 0 of 2 trials have a value of val_auroc" in said.output
-    assert said.stderr.count("  the loss became nan with lr 0.4") == 2
-    assert said.stderr.count("  log: ") == 2
-    assert said.stderr.splitlines()[-1] == "no trial has a result"
+    output = tune("--trials", "2", "-o", "lr=0.4")
+    assert output.exit_code == 1
+    assert (
+        "selection in_domain: 0 of 2 trials have a value of val_auroc" in output.output
+    )
+    assert output.stderr.count("  the loss became nan with lr 0.4") == 2
+    assert output.stderr.count("  log: ") == 2
+    assert output.stderr.splitlines()[-1] == "no trial has a result"
 
 
 def test_an_interrupt_ends_with_code_130_and_a_sentence(tune, monkeypatch):
@@ -115,9 +117,9 @@ def test_an_interrupt_ends_with_code_130_and_a_sentence(tune, monkeypatch):
         yield
 
     monkeypatch.setattr(_tuning, "run_all", interrupted)
-    said = tune("--trials", "2")
-    assert said.exit_code == 130
-    assert "interrupted after 0 of 2 trials; finished work is kept" in said.stderr
+    output = tune("--trials", "2")
+    assert output.exit_code == 130
+    assert "interrupted after 0 of 2 trials; finished work is kept" in output.stderr
 
 
 @pytest.mark.parametrize(

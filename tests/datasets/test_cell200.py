@@ -60,7 +60,7 @@ def test_a_file_of_full_length_gives_the_paper_s_numbers(tmp_path, variant):
 def test_pictures_and_targets_of_the_folder_belong_together(folder, tmp_path):
     splits = prepared(cell200(folder, sizes=SMALL), tmp_path)
     assert {name: len(split) for name, split in splits.items()} == SMALL
-    seen = set()
+    values = set()
     for split in splits.values():
         for image, target, item in zip(
             split.image, split.target, split.item, strict=True
@@ -68,8 +68,8 @@ def test_pictures_and_targets_of_the_folder_belong_together(folder, tmp_path):
             i, count = str(item).removesuffix(".0").split("_")
             np.testing.assert_array_equal(image, grey(int(i))[..., None])
             assert target == float(count) == counts()[int(i)]
-            seen.add(item)
-    assert len(seen) == 36
+            values.add(item)
+    assert len(values) == 36
 
 
 def test_pictures_and_targets_of_the_file_belong_together(file, tmp_path):

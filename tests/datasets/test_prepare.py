@@ -171,14 +171,14 @@ def test_progress_counts_units_and_includes_those_found(source, tmp_path):
     with pytest.raises(DatasetError):
         prepare(expected, tmp_path / "cache", workers=1)
     (source / "u04").write_text("4")
-    seen = []
+    calls = []
     prepare(
         expected,
         tmp_path / "cache",
         workers=1,
-        progress=lambda done, total: seen.append((done, total)),
+        progress=lambda done, total: calls.append((done, total)),
     )
-    assert seen == [(6, 6)]
+    assert calls == [(6, 6)]
 
 
 def test_an_unreadable_unit_is_named_and_the_counts_say_what_is_missing(

@@ -75,13 +75,13 @@ def test_divided_items_keep_their_own_images(tmp_path):
     halves = Divide(into=("train", "val"), first=0.6, seed=3)
     full = recipe("trainval", divide={"trainval": halves})
     dataset = prepare(full, tmp_path / "data", workers=1).dataset
-    seen = []
+    calls = []
     for split in dataset.splits.values():
         for row, name in enumerate(split.item):
             assert np.array_equal(split.image[row], image_of(name))
             assert np.array_equal(split.target[row], maps_of(name))
-            seen.append(str(name))
-    assert sorted(seen) == list("abcde")
+            calls.append(str(name))
+    assert sorted(calls) == list("abcde")
     assert [len(split) for split in dataset.splits.values()] == [3, 2]
 
 

@@ -151,8 +151,8 @@ def street(rng, draws):
     probs = (odds / odds.sum(axis=1, keepdims=True)).astype(np.float32)
     raters = np.stack([np.where(base == 1, 3, base) if r else base for r in (0, 1, 0)])
     raters[:, :2] = 255
-    found = scores.sufficient_statistics(probs)
-    return predictions.Maps(**found._asdict(), raters=raters.astype(np.uint8))
+    statistics = scores.sufficient_statistics(probs)
+    return predictions.Maps(**statistics._asdict(), raters=raters.astype(np.uint8))
 
 
 def disc(rng, draws, number, trouble):
@@ -164,5 +164,7 @@ def disc(rng, draws, number, trouble):
     noise = rng.normal(0, 0.3, (draws, SIDE, SIDE))
     logit = 1.5 * (radius - 1.5 * trouble + shift - distance) + noise
     p = 1 / (1 + np.exp(-logit))
-    found = scores.sufficient_statistics(np.stack([1 - p, p], 1).astype(np.float32))
-    return predictions.Maps(**found._asdict(), raters=raters)
+    statistics = scores.sufficient_statistics(
+        np.stack([1 - p, p], 1).astype(np.float32)
+    )
+    return predictions.Maps(**statistics._asdict(), raters=raters)

@@ -186,8 +186,8 @@ def test_every_golden_row_comes_out_of_files(golden_judged, alpha):
     for name in judged:
         for key, expected in rows[name].items():
             if key in IN_TABLE:
-                found = number(results, "cells", name, *IN_TABLE[key], alpha)
-                assert found.released == pytest.approx(expected, **near), key
+                value = number(results, "cells", name, *IN_TABLE[key], alpha)
+                assert value.released == pytest.approx(expected, **near), key
                 compared += 1
     assert len(judged) == 15
     assert compared == 5 * 5 + 10 * 3
@@ -243,7 +243,7 @@ def test_selection_keeps_at_least_its_share_of_validation_items():
 @pytest.mark.parametrize("alpha", [0.1, 0.05])
 def test_intervals_cover_what_other_validation_items_change(alpha):
     """Against scores of validation and test items drawn anew from the population."""
-    found = entries(invented(400), invented(400, seed=1), alpha, select="far")
+    scored_entries = entries(invented(400), invented(400, seed=1), alpha, select="far")
     for name in (
         *(("test", "coverage"), ("test", "prediction_rate")),
         ("val", "interval_length"),
@@ -257,7 +257,7 @@ def test_intervals_cover_what_other_validation_items_change(alpha):
             )[name].value
             for i in range(150)
         ]
-        influence = found[name].influence().values
+        influence = scored_entries[name].influence().values
         error = np.sqrt(np.square(influence).sum())
         assert error == pytest.approx(np.std(drawn), rel=0.3), name
 
@@ -282,10 +282,10 @@ def test_weighted_calibration_restores_coverage_under_covariate_shift():
 
 def test_weighted_calibration_is_held_fixed():
     val, test = shifted_predictions(400, 0.2, 0), shifted_predictions(400, 0.6, 1)
-    found = entries(val, test, interval="point", weighted=True)
+    scored_entries = entries(val, test, interval="point", weighted=True)
     for name in (("val", "mae"), ("test", "coverage"), ("test", "mae")):
-        influence = found[name].influence()
-        assert influence.value == pytest.approx(found[name].value, rel=1e-12)
+        influence = scored_entries[name].influence()
+        assert influence.value == pytest.approx(scored_entries[name].value, rel=1e-12)
         of_val, of_test = np.split(influence.values, 2)
         other = of_test if name[0] == "val" else of_val
         assert not other.any()
@@ -293,11 +293,11 @@ def test_weighted_calibration_is_held_fixed():
 
 def test_an_unbounded_interval_makes_the_length_infinite_and_nothing_else():
     val, test = shifted_predictions(30, 0.0, 0), shifted_predictions(300, 0.97, 1)
-    found = entries(val, test, alpha=0.02, interval="point", weighted=True)
-    assert found["test", "interval_length"].value == np.inf
-    assert 0 < found["test", "unbounded_fraction"].value <= 1
-    assert found["test", "interval_length"].influence is None
-    assert np.isfinite(found["test", "coverage"].value)
+    scored_entries = entries(val, test, alpha=0.02, interval="point", weighted=True)
+    assert scored_entries["test", "interval_length"].value == np.inf
+    assert 0 < scored_entries["test", "unbounded_fraction"].value <= 1
+    assert scored_entries["test", "interval_length"].influence is None
+    assert np.isfinite(scored_entries["test", "coverage"].value)
 
 
 def test_every_line_has_every_score_or_says_why(judged):
@@ -333,21 +333,21 @@ def test_the_expected_effects_show_in_invented_runs(judged):
 
 
 def test_a_number_is_the_mean_over_repeats(judged, made):
-    found = number(judged, "cells", "gaussian", "val", "mae")
+    value = number(judged, "cells", "gaussian", "val", "mae")
     errors = []
     for seed in range(5):
         at = folder(made, "cells", "gaussian", seed) / "predictions" / "val.safetensors"
         arrays = predictions.read(at).arrays
         errors.append(np.abs(arrays["mean"][0] - arrays["target"]).mean())
-    assert found.values == pytest.approx(errors)
-    assert found.value == pytest.approx(np.mean(errors))
-    assert found.spread == pytest.approx(np.std(errors))
+    assert value.values == pytest.approx(errors)
+    assert value.value == pytest.approx(np.mean(errors))
+    assert value.spread == pytest.approx(np.std(errors))
 
 
 def test_an_ensemble_of_all_runs_has_one_repeat_and_no_spread(judged):
-    found = number(judged, "cells", "ensemble", "test", "coverage")
-    assert len(found.values) == 1
-    assert np.isnan(found.spread)
+    value = number(judged, "cells", "ensemble", "test", "coverage")
+    assert len(value.values) == 1
+    assert np.isnan(value.spread)
     assert any("one pool" in note for note in judged.notes)
 
 
@@ -372,9 +372,9 @@ def test_judging_twice_gives_the_same_numbers(made, judged):
 
 
 def test_rows_not_in_the_paper_have_no_number_by_its_rule(judged):
-    found = number(judged, "cells", "gaussian_weighted", "test", "coverage")
-    assert found.values
-    assert found.released_values == ()
+    value = number(judged, "cells", "gaussian_weighted", "test", "coverage")
+    assert value.values
+    assert value.released_values == ()
 
 
 def test_graded_variants_are_the_test_items_in_their_range(made):
@@ -390,8 +390,8 @@ def test_graded_variants_are_the_test_items_in_their_range(made):
     offset = outside[int(np.ceil(0.9 * (len(outside) + 1))) - 1]
     keep = (test["target"] >= 37.5) & (test["target"] <= 163.5)
     inside = np.abs(test["mean"][0] - test["target"])[keep] <= offset
-    found = number(results, "cells_tails_v1", "conformal", "test", "coverage")
-    assert found.values[0] == pytest.approx(inside.mean(), abs=1.1 / keep.sum())
+    value = number(results, "cells_tails_v1", "conformal", "test", "coverage")
+    assert value.values[0] == pytest.approx(inside.mean(), abs=1.1 / keep.sum())
     assert set(results.table.distinct("row")) == set(graded.rows)
 
 
@@ -407,9 +407,9 @@ def test_variants_of_the_same_runs_are_judged_on_their_own_test_splits(tmp_path)
         file = f"{city.test.replace('/', '~')}.safetensors"
         test = predictions.read(run / "predictions" / file).arrays
         error = np.abs(test["mean"][0] - test["target"]).mean()
-        found = number(results, city.name, "conformal", "test", "mae")
+        value = number(results, city.name, "conformal", "test", "mae")
         assert len(test["target"]) == sizes[city.test]
-        assert found.values[0] == pytest.approx(error)
+        assert value.values[0] == pytest.approx(error)
 
 
 def test_too_few_validation_items_leave_ours_unbounded(tmp_path):
@@ -457,13 +457,13 @@ def test_lent_weights_are_paid_for_once(tmp_path):
         TINY, benchmark=benchmark, rows=(row, lent), variants=TINY.variants[:1]
     )
     make_runs(plan, tmp_path)
-    found = judge_plan(plan, tmp_path, options=BARE)
+    results = judge_plan(plan, tmp_path, options=BARE)
     runs = plan.runs
     assert len({spec.start for spec in runs}) == len(runs) // 2 + 1
-    assert found.seconds == 2.0 * len(runs) / 2
+    assert results.seconds == 2.0 * len(runs) / 2
     name = plan.variants[0].name
-    theirs = found.costs[name, "lent"]._replace(per_epoch=None)
-    assert theirs == found.costs[name, row.name]._replace(per_epoch=None)
+    theirs = results.costs[name, "lent"]._replace(per_epoch=None)
+    assert theirs == results.costs[name, row.name]._replace(per_epoch=None)
 
 
 def test_shifted_items_are_joined_along_the_axis_of_items(monkeypatch):
@@ -501,11 +501,11 @@ def test_costs_stand_in_the_folder_of_a_run_or_in_headers_of_former_versions(cop
     for spec in TINY.runs:
         path = copied / BENCHMARK.name / spec.hash
         mark_done(path, spec, {"seconds": 3.0, "pace": {}})
-    found = judge_plan(TINY, copied, options=BARE)
-    assert found.seconds == former.seconds * 3 / 2
+    results = judge_plan(TINY, copied, options=BARE)
+    assert results.seconds == former.seconds * 3 / 2
     for line, cost in former.costs.items():
         expected = None if cost.seconds is None else cost.seconds * 3 / 2
-        assert found.costs[line].seconds == expected
+        assert results.costs[line].seconds == expected
 
 
 def test_a_missing_run_is_listed_and_costs_its_repeats_only(copied):
@@ -551,8 +551,8 @@ def test_predictions_without_the_selection_score_say_so(copied):
                 path, arrays, header=replace(held.header, select={"gmm4": "logmeanexp"})
             )
     results = judge_plan(TINY, copied, options=BARE)
-    found = number(results, "cells", "gaussian_knn", "test", "coverage")
-    assert found.why == "the predictions have no 'select/knn10'"
+    value = number(results, "cells", "gaussian_knn", "test", "coverage")
+    assert value.why == "the predictions have no 'select/knn10'"
     assert number(results, "cells", "gaussian_gmm", "test", "coverage").values
 
 
@@ -563,14 +563,14 @@ def test_quantiles_of_another_alpha_are_not_taken(copied):
             held = predictions.read(path)
             predictions.write(path, held, header=replace(held.header, alpha=0.3))
     results = judge_plan(TINY, copied, options=BARE)
-    found = number(results, "cells", "quantile", "test", "coverage")
-    assert found.why == "the predictions are for alpha 0.3, not 0.1"
+    value = number(results, "cells", "quantile", "test", "coverage")
+    assert value.why == "the predictions are for alpha 0.3, not 0.1"
 
 
 def test_numbers_of_other_presets_say_so(judged):
-    found = number(judged, "cells", "laplace", "test", "coverage")
-    assert found.why == "not part of preset demo"
-    assert found.labels["row"] == "laplace"
+    value = number(judged, "cells", "laplace", "test", "coverage")
+    assert value.why == "not part of preset demo"
+    assert value.labels["row"] == "laplace"
 
 
 @pytest.mark.parametrize(("low", "held"), [(0.3, True), (0.5, False)])
@@ -592,8 +592,8 @@ def test_an_expectation_holds_only_for_all_of_its_rows(made, low, held):
 
 
 def test_the_protocol_gives_the_scores_that_it_declares():
-    found = entries(invented(), invented(seed=1))
-    assert tuple(found) == tuple(SCORES)
+    scored_entries = entries(invented(), invented(seed=1))
+    assert tuple(scored_entries) == tuple(SCORES)
 
 
 def test_a_benchmark_without_a_protocol_is_judged_by_its_task(made, judged):
@@ -603,10 +603,10 @@ def test_a_benchmark_without_a_protocol_is_judged_by_its_task(made, judged):
     make_runs(plan, out)
     results = judge_plan(plan, out, options=QUICK)
     assert not results.missing
-    found = number(results, "cells", "gaussian", "all", "mae")
+    value = number(results, "cells", "gaussian", "all", "mae")
     ours = number(judged, "cells", "gaussian", "test", "mae")
-    assert len(found.values) == len(ours.values) == 5
-    assert found.low < found.value < found.high
+    assert len(value.values) == len(ours.values) == 5
+    assert value.low < value.value < value.high
     coverage = results.table.where(
         variant="cells", row="gaussian", alpha=0.1, interval="conformal"
     )

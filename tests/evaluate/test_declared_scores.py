@@ -52,6 +52,6 @@ def test_items_and_influence_together_are_refused():
 
 
 def test_a_score_made_of_parts_has_no_complement():
-    found = influence_of(scores.ece, [0.2, 0.8, 0.6], [0, 1, 1])
+    influence = influence_of(scores.ece, [0.2, 0.8, 0.6], [0, 1, 1])
     with pytest.raises(ValueError, match="made of BinGaps has no complement"):
-        found.complement()
+        influence.complement()

@@ -25,7 +25,7 @@ def arrays(seed, n):
 
 def test_neighbours_are_sought_in_the_gallery():
     asked, gallery = arrays(1, 60), arrays(2, 90)
-    found = score(asked, gallery=gallery, options=BARE)
+    results = score(asked, gallery=gallery, options=BARE)
     ranks = scores.right_ranks(
         asked["embedding"],
         asked["target"],
@@ -33,20 +33,20 @@ def test_neighbours_are_sought_in_the_gallery():
         gallery_target=gallery["target"],
     )
     hits = scores.hits_within(ranks, 1)
-    assert found.row("recall_at_1").value == pytest.approx(hits.mean())
+    assert results.row("recall_at_1").value == pytest.approx(hits.mean())
     u = asked["uncertainty/head"]
     wanted = scores.weighted_auroc(u, 1 - hits, hits)
-    assert found.row("r_auroc").value == pytest.approx(wanted)
-    assert any("among the 90 items" in note for note in found.notes)
+    assert results.row("r_auroc").value == pytest.approx(wanted)
+    assert any("among the 90 items" in note for note in results.notes)
 
 
 def test_recall_among_more_is_scored_where_it_is_asked_for():
     asked = arrays(1, 60)
     options = ScoreOptions(resamples=0, nearest=(1, 5))
-    found = score(asked, options=options)
+    results = score(asked, options=options)
     both = asked["embedding"], asked["target"]
     for k in (1, 5):
-        row = found.row("recall_at_k", k=str(k))
+        row = results.row("recall_at_k", k=str(k))
         assert row.value == pytest.approx(scores.recall_at_k(*both, k=k))
         assert row.low < row.value < row.high
     assert "recall_at_k" not in {row.score for row in score(asked, options=BARE).rows}
@@ -79,25 +79,25 @@ def test_a_gallery_that_holds_the_items_is_refused():
 
 def test_notes_and_main_scores_are_those_of_what_was_asked_for():
     options = ScoreOptions(resamples=0, nearest=(1, 5))
-    found = score(arrays(1, 60), gallery=arrays(2, 90), options=options)
-    assert not any("each other's nearest" in note for note in found.notes)
-    shown = [row.settings.get("k") for row in main_rows(found.task, found.rows)]
+    results = score(arrays(1, 60), gallery=arrays(2, 90), options=options)
+    assert not any("each other's nearest" in note for note in results.notes)
+    shown = [row.settings.get("k") for row in main_rows(results.task, results.rows)]
     assert [k for k in shown if k] == ["1", "5"]
 
 
 def test_predicted_classes_have_an_accuracy():
     asked = arrays(1, 60)
     asked["predicted"] = np.where(np.arange(60) < 15, asked["target"], 9)
-    found = score(asked, options=BARE)
-    assert found.row("accuracy").value == pytest.approx(0.25)
-    assert any("other classes than the network" in note for note in found.notes)
+    results = score(asked, options=BARE)
+    assert results.row("accuracy").value == pytest.approx(0.25)
+    assert any("other classes than the network" in note for note in results.notes)
     asked["upstream"] = np.arange(60) < 20
-    found = score(asked, options=BARE)
-    assert found.row("accuracy", items="upstream").value == pytest.approx(0.75)
+    results = score(asked, options=BARE)
+    assert results.row("accuracy", items="upstream").value == pytest.approx(0.75)
 
 
 def test_a_cropped_uncertainty_without_its_own_is_named():
     asked = arrays(1, 60)
     asked["uncertainty_cropped/entropy"] = asked["uncertainty/head"]
-    found = score(asked, options=BARE)
-    assert any("no uncertainty/entropy beside it" in note for note in found.notes)
+    results = score(asked, options=BARE)
+    assert any("no uncertainty/entropy beside it" in note for note in results.notes)

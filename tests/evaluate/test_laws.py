@@ -184,9 +184,11 @@ def segmented(folder, order, workers=1):
     items = []
     for _ in range(12):
         p = rng.random((3, 10, 10))
-        found = scores.sufficient_statistics(np.stack([p, 1 - p], 1).astype(np.float32))
+        statistics = scores.sufficient_statistics(
+            np.stack([p, 1 - p], 1).astype(np.float32)
+        )
         raters = (rng.random((3, 10, 10)) < 0.5).astype(np.uint8)
-        items.append(predictions.Maps(**found._asdict(), raters=raters))
+        items.append(predictions.Maps(**statistics._asdict(), raters=raters))
     with predictions.SegmentationWriter(folder, header={"method": "tta"}) as writer:
         for i in order:
             writer.add(f"item-{i}", items[i], shifted=i >= 6)

@@ -61,21 +61,21 @@ def test_sets_need_validation_items():
 
 
 def test_few_classes_have_no_raps_and_no_top_five():
-    found = qualms.score(items(1, 200, 3), val=items(0, 200, 3))
-    names = {row.settings.get("sets") for row in found.rows}
+    results = qualms.score(items(1, 200, 3), val=items(0, 200, 3))
+    names = {row.settings.get("sets") for row in results.rows}
     assert {"lac", "aps"} <= names
     assert "raps" not in names
-    assert not [row for row in found.rows if row.score == "top_k_accuracy"]
-    assert found.row("macro_auroc").value > 0.5
+    assert not [row for row in results.rows if row.score == "top_k_accuracy"]
+    assert results.row("macro_auroc").value > 0.5
 
 
 def test_too_few_validation_items_are_told():
     few = {name: array[:6] for name, array in VAL.items()}
-    found = qualms.score(PLAIN, val=few)
-    row = found.row("set_coverage", sets="lac")
+    results = qualms.score(PLAIN, val=few)
+    row = results.row("set_coverage", sets="lac")
     assert row.value == 1.0
     assert "too few" in row.no_interval
-    assert any("too few validation items" in note for note in found.notes)
+    assert any("too few validation items" in note for note in results.notes)
 
 
 def test_items_of_no_known_class_change_nothing():

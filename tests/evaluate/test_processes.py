@@ -94,13 +94,13 @@ def test_an_item_that_cannot_be_read_is_named_as_by_one_thread(tmp_path, shared)
     read = predictions.read(damaged)
     for name in ("000003", "000010"):
         (damaged / f"{name}.safetensors").write_bytes(b"nothing")
-    said = []
+    message = []
     for options in (BARE, shared, shared):
         with pytest.raises(PredictionsError) as error:
             measure_items(read, Reading(), options)
-        said.append(str(error.value))
-    assert len(set(said)) == 1
-    assert "000003" in said[0]
+        message.append(str(error.value))
+    assert len(set(message)) == 1
+    assert "000003" in message[0]
 
 
 def test_small_files_and_maps_in_memory_stay_in_this_process(folder, shared):
@@ -125,8 +125,8 @@ class Dying:
 
 def test_a_killed_process_is_told_with_what_it_read(folder, worthwhile):
     read = predictions.read(folder)
-    said = f"{re.escape(str(folder))}: a process was killed .* while more memory is"
-    with pytest.raises(LostProcessError, match=said):
+    message = f"{re.escape(str(folder))}: a process was killed .* while more memory is"
+    with pytest.raises(LostProcessError, match=message):
         measure_items(read, Reading(), replace(BARE, workforce=Dying()))
 
 
@@ -164,9 +164,9 @@ def test_a_script_without_a_guard_runs_once(tmp_path, folder, worthwhile):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     command = [sys.executable, str(script), str(folder)]
-    said = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert said.stderr == ""
-    lines = said.stdout.splitlines()
+    output = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert output.stderr == ""
+    lines = output.stdout.splitlines()
     assert set(lines[:-2]) == {"start"}
     values = [row.value for row in qualms.score(folder, options=BARE).rows]
     assert lines[-2:] == [f"{values!r} False", "True"]

@@ -77,13 +77,13 @@ def test_frames_are_files_in_memory():
     pandas = pytest.importorskip("pandas")
     names = {"item": [f"scan {i}" for i in range(120)], "reader": ["x"] * 120}
     frame = pandas.DataFrame(columns() | names)
-    found = qualms.score(frame, options=BARE)
-    same(expected, values(found))
-    assert any("reader" in note for note in found.notes)
+    results = qualms.score(frame, options=BARE)
+    same(expected, values(results))
+    assert any("reader" in note for note in results.notes)
     shuffled = frame.sample(frac=1.0, random_state=0)
     # Rows are read by position, whatever the index says.
-    found = qualms.score(shuffled, options=BARE)
-    assert found["nll"].value == pytest.approx(expected["nll", "all", ()][0])
+    results = qualms.score(shuffled, options=BARE)
+    assert results["nll"].value == pytest.approx(expected["nll", "all", ()][0])
     same(expected, values(qualms.score(_Polars(columns()), options=BARE)))
 
 
@@ -157,14 +157,14 @@ def test_draws_and_unknown_items_are_collected():
     collected = qualms.Accumulator("classification")
     collected.update(probs=draws[:, :60], target=target[:60])
     collected.update(probs=draws[:, 60:], target=target[60:])
-    whole = qualms.score({"probs": draws, "target": target}, options=BARE)
-    same(values(whole), values(collected.compute(options=BARE)))
+    full_results = qualms.score({"probs": draws, "target": target}, options=BARE)
+    same(values(full_results), values(collected.compute(options=BARE)))
     mean, truth = rng.normal(size=(4, 40)), rng.normal(size=40)
     points = qualms.Accumulator("regression")
     points.update(mean=mean[:, :15], target=truth[:15])
     points.update(mean=mean[:, 15:], target=truth[15:])
-    whole = qualms.score({"mean": mean, "target": truth}, options=BARE)
-    same(values(whole), values(points.compute(options=BARE)))
+    full_results = qualms.score({"mean": mean, "target": truth}, options=BARE)
+    same(values(full_results), values(points.compute(options=BARE)))
 
 
 def test_batches_that_do_not_fit_are_refused_at_once():

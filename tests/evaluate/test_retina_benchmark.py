@@ -152,8 +152,8 @@ def test_scores_are_those_of_an_outside_reference(judged, made, where, row):
         p, y = prob[rows], target[rows]
 
         def ours(score, referred=None, repeat=repeat):
-            found = number(judged, "country", row, where, score, referred)
-            return found.values[repeat]
+            value = number(judged, "country", row, where, score, referred)
+            return value.values[repeat]
 
         assert ours("accuracy") == pytest.approx(np.mean((p > 0.5) == y))
         assert ours("nll") == pytest.approx(metrics.log_loss(y, p))
@@ -170,12 +170,12 @@ def test_scores_are_those_of_an_outside_reference(judged, made, where, row):
 
 def test_detection_of_the_shift_is_by_the_total_entropy(judged, made):
     prob, _, shifted = both(made, "severity", "mc_dropout", (43,))
-    found = number(judged, "severity", "mc_dropout", "joint", "ood_auroc")
+    value = number(judged, "severity", "mc_dropout", "joint", "ood_auroc")
     expected = metrics.roc_auc_score(shifted, entropy(prob))
-    assert found.values[1] == pytest.approx(expected)
-    found = number(judged, "severity", "mc_dropout", "joint", "ood_auprc")
-    assert found.values[1] == pytest.approx(trapezoid(shifted, entropy(prob)))
-    assert found.released_values == pytest.approx(found.values)
+    assert value.values[1] == pytest.approx(expected)
+    value = number(judged, "severity", "mc_dropout", "joint", "ood_auprc")
+    assert value.values[1] == pytest.approx(trapezoid(shifted, entropy(prob)))
+    assert value.released_values == pytest.approx(value.values)
 
 
 @pytest.mark.parametrize("name", CURVES)
@@ -188,8 +188,8 @@ def test_areas_are_those_of_the_curves_with_and_without_an_oracle(
     for oracle in (False, True):
         curve = scores.referral_curve(name, prob[rows], target[rows], oracle=oracle)
         score = f"referral_{name}_{'oracle_' if oracle else ''}area"
-        found = number(judged, "country", "mc_dropout", where, score)
-        assert found.values[0] == pytest.approx(curve.area, rel=1e-9)
+        value = number(judged, "country", "mc_dropout", where, score)
+        assert value.values[0] == pytest.approx(curve.area, rel=1e-9)
 
 
 @pytest.mark.parametrize("oracle", [False, True])
@@ -208,8 +208,8 @@ def test_beside_the_paper_stand_the_curves_of_its_released_code(
         rows = rows_of(where, shifted)
         curve = published.referral_curve(name, prob[rows], target[rows], oracle=oracle)
     score = f"referral_{name}_{'oracle_' if oracle else ''}area"
-    found = number(judged, variant, "map", where, score)
-    assert found.released_values[0] == pytest.approx(curve.area, rel=1e-12)
+    value = number(judged, variant, "map", where, score)
+    assert value.released_values[0] == pytest.approx(curve.area, rel=1e-12)
 
 
 def test_published_balanced_ranking_is_that_of_the_joint_set_and_ours_is_not(judged):
@@ -283,13 +283,13 @@ def test_the_order_of_items_changes_nothing(judged, tmp_path):
 
 
 def test_what_is_undefined_has_no_value_and_says_why(judged):
-    found = number(judged, "severity", "map", "shifted", "auroc")
-    assert found.values == found.released_values == ()
-    assert math.isnan(found.value)
-    assert found.why == "only one class among these items"
-    found = number(judged, "severity", "map", "rebalanced", "accuracy")
-    assert found.values == ()
-    assert found.why == "some grades of the in-domain items have no shifted item"
+    value = number(judged, "severity", "map", "shifted", "auroc")
+    assert value.values == value.released_values == ()
+    assert math.isnan(value.value)
+    assert value.why == "only one class among these items"
+    value = number(judged, "severity", "map", "rebalanced", "accuracy")
+    assert value.values == ()
+    assert value.why == "some grades of the in-domain items have no shifted item"
 
 
 def test_a_missing_run_empties_its_pool_only(copied):
@@ -323,8 +323,8 @@ def test_three_classes_are_refused_with_a_reason(copied):
             path.unlink()
             predictions.write(path, arrays)
     results = judge_plan(ONE, copied, options=BARE)
-    found = number(results, "country", "map", "in_domain", "auroc")
-    assert "must have two classes" in found.why
+    value = number(results, "country", "map", "in_domain", "auroc")
+    assert "must have two classes" in value.why
 
 
 def test_rebalanced_items_have_the_grades_of_the_in_domain_ones():
@@ -371,9 +371,9 @@ def test_estimates_are_compared_with_the_truth_of_the_simulator(judged, made):
 
 
 def test_one_draw_has_no_epistemic_part(judged):
-    found = number(judged, "country", "map", "joint", "epistemic_shift_auroc")
-    assert found.values == ()
-    assert found.why == ONE_DRAW
+    value = number(judged, "country", "map", "joint", "epistemic_shift_auroc")
+    assert value.values == ()
+    assert value.why == ONE_DRAW
     pair = number(judged, "country", "map_pair", "joint", "epistemic_shift_auroc")
     assert len(pair.values) == 1
 
@@ -381,9 +381,9 @@ def test_one_draw_has_no_epistemic_part(judged):
 def test_without_a_truth_its_scores_are_left_out(tmp_path):
     make_runs(DROPOUT, tmp_path, truth=False)
     results = judge_plan(DROPOUT, tmp_path, options=BARE)
-    found = number(results, "country", "mc_dropout", "in_domain", "aleatoric_mae")
-    assert found.values == ()
-    assert found.why == UNKNOWN
+    value = number(results, "country", "mc_dropout", "in_domain", "aleatoric_mae")
+    assert value.values == ()
+    assert value.why == UNKNOWN
     known = number(results, "country", "mc_dropout", "joint", "epistemic_shift_auroc")
     assert len(known.values) == 2
 
@@ -392,15 +392,15 @@ def test_intervals_hold_the_value_and_narrow_with_the_level(judged, made):
     wide = {}
     for score in ("accuracy", "nll", "auroc", "referral_accuracy_area"):
         for where in ("in_domain", "shifted", "joint"):
-            found = number(judged, "country", "mc_dropout", where, score)
-            assert found.low < found.value < found.high
-            wide[where, score] = found.high - found.low
+            value = number(judged, "country", "mc_dropout", where, score)
+            assert value.low < value.value < value.high
+            wide[where, score] = value.high - value.low
     detection = number(judged, "country", "map", "joint", "ood_auroc")
     assert detection.low < detection.value < detection.high
     low = judge_plan(DROPOUT, made, options=replace(QUICK, level=0.5))
     for (where, score), width in wide.items():
-        found = number(low, "country", "mc_dropout", where, score)
-        assert found.high - found.low < width
+        value = number(low, "country", "mc_dropout", where, score)
+        assert value.high - value.low < width
     assert math.isnan(number(judged, "country", "map", "balanced", "accuracy").low)
 
 
@@ -408,13 +408,15 @@ def test_influences_are_derivatives_of_the_scores(made):
     """Items that count a little more change a score by their influence."""
     path = folder(made, "country", "mc_dropout", 42)
     splits = [read(path / name) for name in ("test.npz", "test~shifted.npz")]
-    found = entries(*splits)
-    followed = {key: e.influence() for key, e in found.items() if e.influence}
+    scored_entries = entries(*splits)
+    followed = {key: e.influence() for key, e in scored_entries.items() if e.influence}
     assert len(followed) == 3 * (5 + 4 + 4) + 2 + 4 + 2
     for key, influence in followed.items():
         if influence is not None and influence.values is not None:
-            assert influence.value == pytest.approx(found[key].value, abs=1e-9), key
-            assert len(influence.values) == len(found[key].index)
+            assert influence.value == pytest.approx(
+                scored_entries[key].value, abs=1e-9
+            ), key
+            assert len(influence.values) == len(scored_entries[key].index)
 
 
 def entries(inside, outside):
@@ -457,8 +459,8 @@ def test_an_interval_resamples_whole_patients(made, tmp_path):
             predictions.write(target / path.name, arrays)
         options = ScoreOptions(resamples=400)
         results = judge_plan(plan, tmp_path / name, options=options)
-        found = number(results, "country", "map", "in_domain", "accuracy")
-        widths.append(found.high - found.low)
+        value = number(results, "country", "map", "in_domain", "accuracy")
+        widths.append(value.high - value.low)
     assert widths[1] / widths[0] == pytest.approx(math.sqrt(2), rel=0.15)
 
 

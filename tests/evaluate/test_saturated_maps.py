@@ -108,13 +108,13 @@ def test_saturated_items_have_the_values_of_float64(measure, classes):
     logits, val_logits = (logits_of(seed, draws, classes) for seed in (0, 1))
     method = "map" if measure == "MSR" else "mc_dropout"
     fitted = validate([file_of(val_logits, method)], BARE)[0]
-    found = measure_items(file_of(logits, method), Reading(fitted=fitted), BARE)
+    measurements = measure_items(file_of(logits, method), Reading(fitted=fitted), BARE)
     threshold, expected = exact_values(logits, val_logits, measure)
     assert 0 < threshold < 1e-8
     assert fitted.threshold[measure] == pytest.approx(threshold, rel=1e-4)
     for aggregation in AGGREGATIONS:
-        got = found.of("uncertainty", measure, aggregation)
-        np.testing.assert_allclose(got, expected[aggregation], rtol=1e-4)
+        actual = measurements.of("uncertainty", measure, aggregation)
+        np.testing.assert_allclose(actual, expected[aggregation], rtol=1e-4)
 
 
 @pytest.mark.parametrize("measure", ["PE", "EE", "MI", "MSR"])

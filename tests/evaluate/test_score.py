@@ -79,11 +79,11 @@ def test_the_balanced_set_of_equal_parts_is_the_whole_file():
 
 def test_groups_are_scored_on_request():
     group = np.where(np.arange(300) % 3 == 0, "left", "right")
-    whole = qualms.score(binary(group=group), options=BARE)
+    full_results = qualms.score(binary(group=group), options=BARE)
     split = qualms.score(
         binary(group=group), options=ScoreOptions(resamples=0, by_group=True)
     )
-    assert {row.subset for row in whole.rows} == {"all"}
+    assert {row.subset for row in full_results.rows} == {"all"}
     assert {row.subset for row in split.rows} == {"all", "group=left", "group=right"}
 
 
@@ -202,11 +202,11 @@ def segmentation(folder, seed=0, items=6, draws=4, method="tta"):
             logits = rng.normal(0, 1, (draws, 2, 20, 20)) + 1.5 * (np.arange(20) > 9)
             probs = np.stack([logits[:, 0], -logits[:, 0]], 1)
             probs = np.exp(probs) / np.exp(probs).sum(axis=1, keepdims=True)
-            found = scores.sufficient_statistics(probs.astype(np.float32))
+            statistics = scores.sufficient_statistics(probs.astype(np.float32))
             raters = (rng.random((3, 20, 20)) < 0.4 + 0.2 * (np.arange(20) > 9)).astype(
                 np.uint8
             )
-            maps = predictions.Maps(**found._asdict(), raters=raters)
+            maps = predictions.Maps(**statistics._asdict(), raters=raters)
             writer.add(f"item-{i}", maps, shifted=i >= items // 2)
     return folder
 
@@ -267,28 +267,28 @@ def rewritten(folder, source, **changes):
 def test_items_without_a_labelled_pixel_are_left_out_and_told(tmp_path):
     source = segmentation(tmp_path / "test")
     bare = {"raters": lambda raters: np.full_like(raters, 255)}
-    found = qualms.score(rewritten(tmp_path / "bare", source, **bare), options=BARE)
+    results = qualms.score(rewritten(tmp_path / "bare", source, **bare), options=BARE)
     dice = [
         np.mean([scores.dice(m.mean_probs.argmax(0), r) for r in m.raters])
         for m in predictions.read(source).maps
     ]
-    assert found.row("dice").value == pytest.approx(np.mean(dice[1:]))
-    assert found.row("dice").n == found.row("ged").n == 5
-    assert any("items without a labelled pixel: 1;" in note for note in found.notes)
+    assert results.row("dice").value == pytest.approx(np.mean(dice[1:]))
+    assert results.row("dice").n == results.row("ged").n == 5
+    assert any("items without a labelled pixel: 1;" in note for note in results.notes)
     one = {
         "raters": lambda raters: np.stack([np.full_like(raters[0], 255), *raters[1:]])
     }
-    found = qualms.score(rewritten(tmp_path / "one", source, **one), options=BARE)
+    results = qualms.score(rewritten(tmp_path / "one", source, **one), options=BARE)
     first = predictions.read(source).maps[0]
     own = np.mean(
         [scores.dice(first.mean_probs.argmax(0), r) for r in first.raters[1:]]
     )
-    assert found.row("dice").value == pytest.approx(np.mean([own, *dice[1:]]))
+    assert results.row("dice").value == pytest.approx(np.mean([own, *dice[1:]]))
 
 
 def test_probabilities_are_judged_as_they_are_stored(tmp_path):
     folder = segmentation(tmp_path / "test")
-    found = qualms.score(folder, options=BARE)
+    results = qualms.score(folder, options=BARE)
     sure, gaps = [], []
     for maps in predictions.read(folder).maps:
         right = maps.raters == maps.mean_probs.argmax(axis=0)
@@ -298,8 +298,8 @@ def test_probabilities_are_judged_as_they_are_stored(tmp_path):
     at = np.digitize(np.concatenate(sure), np.linspace(0, 1, 21))
     pooled = [np.concatenate(gaps)[at == b] for b in np.unique(at)]
     missed = [abs(gap.mean()) for gap in pooled if len(gap) >= 30]
-    assert found.row("stated_ace").value == pytest.approx(np.mean(missed), abs=1e-6)
-    assert found.verdict[1].because.startswith("ACE of its probabilities")
+    assert results.row("stated_ace").value == pytest.approx(np.mean(missed), abs=1e-6)
+    assert results.verdict[1].because.startswith("ACE of its probabilities")
 
 
 def soft_discs(folder, sharp, items=40):
@@ -309,9 +309,13 @@ def soft_discs(folder, sharp, items=40):
         for i in range(items):
             away = rng.uniform(4, 9) - np.hypot(*(np.mgrid[:32, :32] - 16))
             chance, stated = (1 / (1 + np.exp(-k * away / 2)) for k in (1, sharp))
-            found = scores.sufficient_statistics(np.stack([1 - stated, stated])[None])
+            statistics = scores.sufficient_statistics(
+                np.stack([1 - stated, stated])[None]
+            )
             drawn = (rng.random((1, 32, 32)) < chance).astype(np.uint8)
-            writer.add(f"disc {i}", predictions.Maps(**found._asdict(), raters=drawn))
+            writer.add(
+                f"disc {i}", predictions.Maps(**statistics._asdict(), raters=drawn)
+            )
     return folder
 
 
@@ -335,16 +339,16 @@ def test_files_of_other_raters_are_not_paired_though_names_agree(tmp_path):
     assert compare([mine, unlike]).notes
     note = "seems to hold the very items"
     for val, said in ((alike, True), (other, False)):
-        found = qualms.score(one, val=val, options=BARE)
-        assert any(note in text for text in found.notes) == said
+        results = qualms.score(one, val=val, options=BARE)
+        assert any(note in text for text in results.notes) == said
 
 
 def test_empty_masks_and_equal_errors_are_told(tmp_path):
     source = segmentation(tmp_path / "test", items=1)
     empty = {"raters": np.zeros_like}
-    found = qualms.score(rewritten(tmp_path / "empty", source, **empty), options=BARE)
-    assert any("no rater marks anything: 1;" in note for note in found.notes)
-    assert found.verdict[2].because == "all items are equally wrong"
+    results = qualms.score(rewritten(tmp_path / "empty", source, **empty), options=BARE)
+    assert any("no rater marks anything: 1;" in note for note in results.notes)
+    assert results.verdict[2].because == "all items are equally wrong"
 
 
 def test_validation_items_without_any_label_are_refused_by_name(tmp_path):
@@ -378,9 +382,9 @@ def test_a_pool_of_plain_networks_has_the_measures_of_an_ensemble(tmp_path):
     assert kinds == [{"predictive"}, {"predictive", "aleatoric", "epistemic"}]
     read = predictions.read(tmp_path / "3")
     entropies = [scores.entropy(m.mean_probs, class_axis=0) for m in read.maps]
-    found = qualms.score(tmp_path / "3", options=BARE)
+    results = qualms.score(tmp_path / "3", options=BARE)
     expected = scores.ood_auroc([e.sum() for e in entropies], read.arrays["shifted"])
-    row = found.row("ood_auroc", measure="predictive", aggregation="image")
+    row = results.row("ood_auroc", measure="predictive", aggregation="image")
     assert row.value == pytest.approx(expected)
 
 

@@ -35,11 +35,15 @@ def assert_same(whole, part):
 
 def test_scores_of_classes_leave_them_out():
     arrays = classified()
-    whole = qualms.score(arrays, options=BARE)
+    full_results = qualms.score(arrays, options=BARE)
     known = qualms.score(without(arrays, arrays["target"] >= 0), options=BARE)
-    assert_same(whole, known)
-    assert {row.score for row in whole.rows} - {r.score for r in known.rows} == {*TOLD}
-    assert any(note.startswith("40 items have no known class") for note in whole.notes)
+    assert_same(full_results, known)
+    assert {row.score for row in full_results.rows} - {r.score for r in known.rows} == {
+        *TOLD
+    }
+    assert any(
+        note.startswith("40 items have no known class") for note in full_results.notes
+    )
 
 
 def test_ood_and_joint_scores_count_them_as_shifted():
@@ -91,13 +95,13 @@ def test_regression_leaves_items_without_a_target_out():
     arrays = {"target": target, "mean": target + rng.normal(size=60)}
     arrays |= {"var": np.ones(60), "known": np.arange(60) >= 10}
     val = without(arrays, np.arange(60) >= 5)
-    whole = qualms.score(arrays, val=val, options=BARE)
+    full_results = qualms.score(arrays, val=val, options=BARE)
     keep = arrays["known"]
     alone = qualms.score(
         without(arrays, keep), val=without(val, val["known"]), options=BARE
     )
-    assert_same(whole, alone)
-    assert any("10 items have no known target" in note for note in whole.notes)
+    assert_same(full_results, alone)
+    assert any("10 items have no known target" in note for note in full_results.notes)
 
 
 def embedded(n=120):

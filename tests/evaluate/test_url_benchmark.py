@@ -67,14 +67,14 @@ def test_no_two_numbers_have_the_same_labels(judged):
 
 
 def test_scores_of_a_set_are_those_of_its_file(made, judged):
-    found = arrays(made, "ce", "birds:test")
-    embedding, target = found["embedding"], found["target"]
-    u = found["uncertainty/entropy"]
+    stored_arrays = arrays(made, "ce", "birds:test")
+    embedding, target = stored_arrays["embedding"], stored_arrays["target"]
+    u = stored_arrays["uncertainty/entropy"]
     names = "recall_at_1", "r_auroc", "crop_rate"
     recall, auroc, crop = (ours(judged, "ce", n, "birds").values[0] for n in names)
     assert recall == scores.recall_at_1(embedding, target)
     assert auroc == pytest.approx(scores.r_auroc(embedding, target, u), abs=1e-12)
-    assert crop == scores.crop_rate(u, found["uncertainty_cropped/entropy"])
+    assert crop == scores.crop_rate(u, stored_arrays["uncertainty_cropped/entropy"])
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,12 @@ def test_a_mean_over_sets_is_surer_than_one_set(judged):
 def test_released_means_are_of_rounded_numbers(made, judged):
     each = []
     for name in SETS:
-        found = arrays(made, "ce", f"{name}:test")
-        values = found["embedding"], found["target"], found["uncertainty/entropy"]
+        stored_arrays = arrays(made, "ce", f"{name}:test")
+        values = (
+            stored_arrays["embedding"],
+            stored_arrays["target"],
+            stored_arrays["uncertainty/entropy"],
+        )
         each.append(round(released.r_auroc(*values), 4))
     theirs = ours(judged, "ce", "r_auroc").released_values[0]
     assert theirs == pytest.approx(np.mean(each), abs=1e-12)
@@ -127,8 +131,8 @@ def test_a_row_is_judged_by_the_uncertainty_that_the_paper_takes(judged):
 
 
 def test_a_few_shot_row_is_judged_on_the_other_half_of_the_classes(made, judged):
-    found = arrays(made, "ce_few2_birds", "birds:test/odd")
-    recall = scores.recall_at_1(found["embedding"], found["target"])
+    stored_arrays = arrays(made, "ce_few2_birds", "birds:test/odd")
+    recall = scores.recall_at_1(stored_arrays["embedding"], stored_arrays["target"])
     few = ours(judged, "ce_few2_birds", "recall_at_1")
     assert few.values[0] == recall
     labels = {"first": "ce", "shots": "2", "taught": "birds", "method": "map"}
@@ -136,8 +140,8 @@ def test_a_few_shot_row_is_judged_on_the_other_half_of_the_classes(made, judged)
 
 
 def test_top_one_is_the_share_of_right_classes_upstream(made, judged):
-    found = arrays(made, "ce", "test")
-    share = np.mean(found["predicted"] == found["target"])
+    stored_arrays = arrays(made, "ce", "test")
+    share = np.mean(stored_arrays["predicted"] == stored_arrays["target"])
     assert ours(judged, "ce", "accuracy", "upstream").values[0] == pytest.approx(share)
 
 

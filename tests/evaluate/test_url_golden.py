@@ -119,31 +119,31 @@ def test_the_benchmark_gives_the_golden_table_by_their_rule(
     golden = GOLDEN[block]
     for theirs, ours in NAMES.items():
         if prefix + theirs in golden:
-            found = number(judged, name, ours)
-            assert round(found.released, 4) == golden[prefix + theirs], theirs
+            value = number(judged, name, ours)
+            assert round(value.released, 4) == golden[prefix + theirs], theirs
             # No two items are alike, so only ties of entropies make a difference.
             if theirs != "rcorr_entropy":
-                assert found.value == pytest.approx(found.released, abs=1e-9)
+                assert value.value == pytest.approx(value.released, abs=1e-9)
 
 
 def test_top_one_is_golden(judged):
-    found = number(judged, "upstream", "accuracy")
-    assert 100 * found.value == pytest.approx(GOLDEN["upstream"]["top1"])
+    value = number(judged, "upstream", "accuracy")
+    assert 100 * value.value == pytest.approx(GOLDEN["upstream"]["top1"])
 
 
 def test_a_mean_over_one_set_with_votes_is_rounded_as_in_the_golden_file(judged):
     for theirs, ours in NAMES.items():
-        found = number(judged, "soft", ours)
-        assert found.released_values[0] == GOLDEN["soft"][f"avg_downstream_{theirs}"]
+        value = number(judged, "soft", ours)
+        assert value.released_values[0] == GOLDEN["soft"][f"avg_downstream_{theirs}"]
 
 
 @pytest.mark.parametrize(("name", "block"), [("hard", "downstream"), ("soft", "soft")])
 def test_upstream_items_against_others_are_golden(judged, name, block):
     for theirs, ours in (("correct_mixed", "mixed_r_auroc"), ("ood", "ood_auroc")):
-        found = number(judged, f"drawn_{name}", ours)
+        value = number(judged, f"drawn_{name}", ours)
         golden = pytest.approx(GOLDEN[block][f"{name}_auroc_{theirs}"], rel=1e-6)
-        assert found.released == golden
-        assert found.value == golden
+        assert value.released == golden
+        assert value.value == golden
 
 
 def test_a_file_alone_gives_the_same(files):

@@ -108,12 +108,12 @@ def test_quality_is_the_mean_over_items_of_each_subset(made, judged):
         ]
     )
     for subset, chosen in (("in_domain", ~moved), ("shifted", moved)):
-        got = cell(judged, "lidc", "ttd", "dice", subset).values[0]
-        assert got == pytest.approx(dice[chosen].mean())
-        got = cell(judged, "lidc", "ttd", "ged", subset).values[0]
-        assert got == pytest.approx(ged[chosen].mean())
-        got = cell(judged, "lidc", "ttd", "ncc", subset, measure="MI").values[0]
-        assert got == pytest.approx(ncc[chosen].mean())
+        actual = cell(judged, "lidc", "ttd", "dice", subset).values[0]
+        assert actual == pytest.approx(dice[chosen].mean())
+        actual = cell(judged, "lidc", "ttd", "ged", subset).values[0]
+        assert actual == pytest.approx(ged[chosen].mean())
+        actual = cell(judged, "lidc", "ttd", "ncc", subset, measure="MI").values[0]
+        assert actual == pytest.approx(ncc[chosen].mean())
 
 
 def test_scores_have_the_settings_that_they_depend_on(judged):
@@ -151,10 +151,10 @@ def test_shifts_are_told_on_the_pool_or_else_on_the_test_items(made, judged):
         read = files(made, variant, "ensemble", split, seeds=(0, 1, 2))
         values = [scores.aggregate_patch(maps["EE"]) for maps in maps_of(read)]
         settings = {"measure": "EE", "aggregation": "patch"}
-        got = cell(judged, variant, "ensemble", "ood_auroc", **settings)
+        actual = cell(judged, variant, "ensemble", "ood_auroc", **settings)
         expected = scores.ood_auroc(values, read.arrays["shifted"])
-        assert got.values[0] == pytest.approx(expected)
-        assert got.released == pytest.approx(got.value)
+        assert actual.values[0] == pytest.approx(expected)
+        assert actual.released == pytest.approx(actual.value)
 
 
 def test_failures_are_ranked_by_the_risk_of_either_rule(made, judged):
@@ -165,13 +165,13 @@ def test_failures_are_ranked_by_the_risk_of_either_rule(made, judged):
     settings = {"measure": "PE", "aggregation": "image"}
     risk = 1 - np.array([dice_of(m) for m in maps])
     for name in ("aurc", "eaurc", "augrc", "threshold_aurc", "threshold_eaurc"):
-        got = cell(judged, "lidc", "ttd", name, "shifted", **settings)
-        assert got.values[0] == pytest.approx(getattr(scores, name)(risk, rank))
+        actual = cell(judged, "lidc", "ttd", name, "shifted", **settings)
+        assert actual.values[0] == pytest.approx(getattr(scores, name)(risk, rank))
     their_risk = 1 - np.array([dice_of(m, released) for m in maps])
     for name in ("aurc", "eaurc"):
-        got = cell(judged, "lidc", "ttd", name, "shifted", **settings)
+        actual = cell(judged, "lidc", "ttd", name, "shifted", **settings)
         expected = getattr(released, name)(their_risk, rank)
-        assert got.released_values[0] == pytest.approx(expected)
+        assert actual.released_values[0] == pytest.approx(expected)
 
 
 def validation(made, row, seed):
@@ -195,8 +195,8 @@ def test_a_threshold_is_that_of_all_repeats_of_a_row(made, judged):
         scores.aggregate_threshold(m["EE"], threshold=threshold) for m in maps_of(read)
     ]
     settings = {"measure": "EE", "aggregation": "threshold"}
-    got = cell(judged, "lidc", "ttd", "ood_auroc", **settings).values[0]
-    assert got == pytest.approx(scores.ood_auroc(values, read.arrays["shifted"]))
+    actual = cell(judged, "lidc", "ttd", "ood_auroc", **settings).values[0]
+    assert actual == pytest.approx(scores.ood_auroc(values, read.arrays["shifted"]))
 
 
 def test_calibration_is_fitted_on_each_run(made, judged):
@@ -222,10 +222,10 @@ def test_calibration_is_fitted_on_each_run(made, judged):
             ]
         )
     expected = np.array(errors)[~read.arrays["shifted"]].mean(axis=0)
-    got = cell(judged, "lidc", "ttd", "ace", "in_domain", measure="EE")
+    actual = cell(judged, "lidc", "ttd", "ace", "in_domain", measure="EE")
     # Pixels are counted in 16,384 bins before the fit.
-    assert got.values[1] == pytest.approx(expected[0], abs=1e-4)
-    assert got.released_values[1] == pytest.approx(expected[1], abs=1e-4)
+    assert actual.values[1] == pytest.approx(expected[0], abs=1e-4)
+    assert actual.released_values[1] == pytest.approx(expected[1], abs=1e-4)
 
 
 def test_a_plain_network_has_one_measure_and_its_ensemble_three(judged):
@@ -247,10 +247,10 @@ def test_what_a_query_gained_stands_in_the_row_that_asked(made, judged, settings
             files(made, "lidc", "ttd_random", "test"),
         )
     )
-    got = cell(judged, "lidc", "ttd", "gain", "shifted", **settings)
+    actual = cell(judged, "lidc", "ttd", "gain", "shifted", **settings)
     expected = (after / before - 1) - (random / before - 1)
-    assert got.values[0] == pytest.approx(expected)
-    assert got.low < got.value < got.high
+    assert actual.values[0] == pytest.approx(expected)
+    assert actual.low < actual.value < actual.high
     assert judged.table.where(score="gain").distinct("row") == ("ttd",)
 
 
@@ -272,17 +272,19 @@ def test_a_damaged_item_is_named_and_other_rows_keep_their_numbers(made, tmp_pat
         run = out / "values" / spec("lidc", row, **settings).hash
         item = run / "predictions" / "test" / "000002.safetensors"
         item.write_bytes(item.read_bytes()[:200])
-    found = judge_plan(PLAN, out, options=BARE)
-    lost = cell(found, "lidc", "ssn", "dice", "in_domain")
+    results = judge_plan(PLAN, out, options=BARE)
+    lost = cell(results, "lidc", "ssn", "dice", "in_domain")
     assert not lost.values
     assert "000002.safetensors" in lost.why
     # The absence of a whole row says why its numbers with further settings lack.
-    assert cell(found, "lidc", "ssn", "ncc", "in_domain", measure="PE").why == lost.why
-    assert f"ssn has no number on lidc: {lost.why}" in found.notes
-    gain = cell(found, "lidc", "ttd", "gain", "shifted", **QUERIES[0])
+    assert (
+        cell(results, "lidc", "ssn", "ncc", "in_domain", measure="PE").why == lost.why
+    )
+    assert f"ssn has no number on lidc: {lost.why}" in results.notes
+    gain = cell(results, "lidc", "ttd", "gain", "shifted", **QUERIES[0])
     assert "000002.safetensors" in gain.why
-    assert cell(found, "lidc", "ttd", "gain", "shifted", **QUERIES[1]).values
-    assert cell(found, "lidc", "ttd", "dice", "in_domain").values
+    assert cell(results, "lidc", "ttd", "gain", "shifted", **QUERIES[1]).values
+    assert cell(results, "lidc", "ttd", "dice", "in_domain").values
 
 
 def test_a_run_with_a_damaged_item_is_listed_with_what_to_do(made, tmp_path):
@@ -295,8 +297,8 @@ def test_a_run_with_a_damaged_item_is_listed_with_what_to_do(made, tmp_path):
         (run / "predictions" / "test" / "000002.safetensors").write_bytes(b"nothing")
         mark_done(run, run_spec, {})
         damaged[run_spec.hash] = run / "predictions" / "test"
-    found = judge_plan(PLAN, out, options=BARE)
-    assert {run.hash: run.remedy for run in found.missing} == {
+    results = judge_plan(PLAN, out, options=BARE)
+    assert {run.hash: run.remedy for run in results.missing} == {
         run: f"delete {path} and run the same command: it is made again from the"
         " checkpoint"
         for run, path in damaged.items()
@@ -355,9 +357,9 @@ def test_a_threshold_may_be_that_of_each_run(made, judged):
     moved = read.arrays["shifted"]
     risk = 1 - np.array([dice_of(m) for m in read.maps])
     settings = {"measure": "EE", "aggregation": "threshold"}
-    got = cell(alone, "lidc", "ttd", "aurc", "shifted", **settings).values[0]
+    actual = cell(alone, "lidc", "ttd", "aurc", "shifted", **settings).values[0]
     expected = scores.aurc(risk[moved], np.array(values)[moved])
-    assert got == pytest.approx(expected)
+    assert actual == pytest.approx(expected)
 
 
 def test_every_file_is_read_once_however_many_rows_ask_for_it(made, monkeypatch):
@@ -387,24 +389,26 @@ def street_file(draws=4, items=3):
 def test_ignored_pixels_and_second_labels_are_read_by_both_rules():
     read = street_file()
     reading = Reading(published=True, swaps=(1, 3), swap_share=1 / 3)
-    found = measure_items(read, reading, BARE)
+    measurements = measure_items(read, reading, BARE)
     item = read.maps[0]
     options = {"classes": 4, "ignore": 255}
     predicted = item.mean_probs.argmax(0)
     for rule, theirs in ((scores, False), (released, True)):
         dice = np.mean([rule.dice(predicted, r, **options) for r in item.raters])
-        assert found.of("dice", published=theirs)[0] == pytest.approx(dice)
+        assert measurements.of("dice", published=theirs)[0] == pytest.approx(dice)
         ged = rule.ged(item.draw_labels, item.raters, **options)
-        assert found.of("ged", published=theirs)[0] == pytest.approx(ged)
+        assert measurements.of("ged", published=theirs)[0] == pytest.approx(ged)
     own = scores.entropy(item.mean_probs, class_axis=0)
     spread = scores.rater_variance(item.raters, ignore=255)
     rated = np.isfinite(spread)
     expected = np.corrcoef(own[rated], spread[rated])[0, 1]
-    assert found.of("ncc", "PE")[0] == pytest.approx(expected, abs=1e-6)
+    assert measurements.of("ncc", "PE")[0] == pytest.approx(expected, abs=1e-6)
     # The released code knows the chance of a swap, and keeps ignored pixels as certain.
     chance = 2 / 9 * np.isin(item.raters[0], (1, 3))
     expected = np.corrcoef(own.ravel(), chance.ravel())[0, 1] * 255 / 256
-    assert found.of("ncc", "PE", published=True)[0] == pytest.approx(expected, abs=1e-6)
+    assert measurements.of("ncc", "PE", published=True)[0] == pytest.approx(
+        expected, abs=1e-6
+    )
 
 
 def test_the_declared_street_scenes_have_the_second_labels_of_their_data():

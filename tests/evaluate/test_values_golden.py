@@ -21,8 +21,8 @@ def file_of(seeds, method="mc_dropout", draws=5):
     items = [ball(seed) for seed in seeds]
     maps = []
     for item in items:
-        found = scores.sufficient_statistics(item.probs[:draws])
-        maps.append(predictions.Maps(**found._asdict(), raters=item.raters))
+        statistics = scores.sufficient_statistics(item.probs[:draws])
+        maps.append(predictions.Maps(**statistics._asdict(), raters=item.raters))
     return predictions.build({"maps": maps}, header={"method": method})
 
 
@@ -40,8 +40,8 @@ def measured(fitted):
 def test_the_balls_are_those_of_the_golden_file():
     item, golden = ball(100), BALL["input_checks"]
     assert item.probs[:, 1].sum() == pytest.approx(golden["probs_sum_fg"], rel=1e-9)
-    got = item.probs[4, 1, 0, 7, 15]
-    assert got == pytest.approx(golden["probs[4,1,0,7,15]"], rel=1e-9)
+    actual = item.probs[4, 1, 0, 7, 15]
+    assert actual == pytest.approx(golden["probs[4,1,0,7,15]"], rel=1e-9)
     counts = item.raters.reshape(4, -1).sum(axis=1).tolist()
     assert counts == golden["gt_voxels_per_rater"]
 
@@ -57,12 +57,16 @@ def test_overlap_is_golden_by_both_rules(measured):
 
 
 def test_overlap_of_one_draw_is_golden():
-    found = measure_items(file_of((100,), "map", 1), Reading(published=True), BARE)
+    measurements = measure_items(
+        file_of((100,), "map", 1), Reading(published=True), BARE
+    )
     golden = BALL["ged_single_prediction_softmax"]["ged"]
-    assert found.of("ged", published=True) == pytest.approx(golden, abs=1e-6)
-    assert found.measures == ("MSR",)
+    assert measurements.of("ged", published=True) == pytest.approx(golden, abs=1e-6)
+    assert measurements.measures == ("MSR",)
     summed = BALL["one_minus_MSR_sample0"]["sum"]
-    assert found.of("uncertainty", "MSR", "image") == pytest.approx(summed, rel=1e-5)
+    assert measurements.of("uncertainty", "MSR", "image") == pytest.approx(
+        summed, rel=1e-5
+    )
 
 
 @pytest.mark.parametrize("measure", MEASURES)
@@ -70,8 +74,8 @@ def test_ambiguity_is_golden_by_both_rules(measured, measure):
     ours = BALL["ncc_pearson_population_float64_maps"][measure]
     assert measured.of("ncc", measure) == pytest.approx(ours, abs=1e-6)
     theirs = BALL["ncc_reference"][measure]
-    got = measured.of("ncc", measure, published=True)
-    assert got == pytest.approx(theirs, abs=1e-6)
+    actual = measured.of("ncc", measure, published=True)
+    assert actual == pytest.approx(theirs, abs=1e-6)
 
 
 @pytest.mark.parametrize("measure", MEASURES)
@@ -84,8 +88,8 @@ def test_thresholds_and_aggregations_are_golden(measured, fitted, measure):
         "threshold": golden["test_score_mean_above"],
     }
     for aggregation, value in expected.items():
-        got = measured.of("uncertainty", measure, aggregation)
-        assert got == pytest.approx(value, rel=1e-5)
+        actual = measured.of("uncertainty", measure, aggregation)
+        assert actual == pytest.approx(value, rel=1e-5)
     mean = measured.of("uncertainty", measure, "patch") / 1000
     assert mean == pytest.approx(BALL["patch10_mean"][measure], rel=1e-5)
 
@@ -95,8 +99,8 @@ def test_calibration_is_golden_by_the_released_rule(measured, fitted, measure):
     golden = BALL["platt_params_mean_over_val_images"][measure]
     fit = fitted.mean_platt[measure]
     assert (fit.a, fit.b) == pytest.approx((golden["a"], golden["b"]), rel=1e-3)
-    got = measured.of("ace", measure, published=True)
-    assert got == pytest.approx(BALL["ace_platt"][measure], rel=1e-2)
+    actual = measured.of("ace", measure, published=True)
+    assert actual == pytest.approx(BALL["ace_platt"][measure], rel=1e-2)
 
 
 def test_roles_of_ssn_are_swapped_as_in_the_golden_file():
@@ -124,8 +128,8 @@ def test_the_accuracy_and_share_of_calibration_bins_are_golden():
     assert shares == pytest.approx(golden["bin_fraction"], abs=1e-9)
     wrong = scores.ace(np.full(4, 0.97), np.zeros(4))
     assert wrong == pytest.approx(BALL["ace_all_wrong_conf_0.97"])
-    got = scores.ace(confidence, agreed.correct, total=agreed.total)
-    assert got == pytest.approx(np.mean(gaps), abs=1e-12)
+    actual = scores.ace(confidence, agreed.correct, total=agreed.total)
+    assert actual == pytest.approx(np.mean(gaps), abs=1e-12)
 
 
 def test_the_risk_coverage_curve_is_golden():

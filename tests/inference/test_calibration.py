@@ -20,8 +20,8 @@ def _calibrated(items, seed=0):
 @pytest.mark.parametrize("score", ERRORS)
 def test_the_value_is_that_of_the_score(score):
     prob, target = _calibrated(300)
-    found = influence_of(score, prob, target)
-    assert found.value == pytest.approx(score(prob, target), abs=1e-12)
+    influence = influence_of(score, prob, target)
+    assert influence.value == pytest.approx(score(prob, target), abs=1e-12)
 
 
 @pytest.mark.parametrize("score", ERRORS)
@@ -37,9 +37,9 @@ def test_a_calibrated_model_may_have_no_error(score):
 def test_a_large_error_is_told_from_none(score):
     prob, target = _calibrated(2000)
     sure = prob**3 / (prob**3 + (1 - prob) ** 3)
-    found = interval_of(influence_of(score, sure, target))
-    assert 0.02 < found.low < score(sure, target) < found.high < 0.4
-    assert found.method
+    interval = interval_of(influence_of(score, sure, target))
+    assert 0.02 < interval.low < score(sure, target) < interval.high < 0.4
+    assert interval.method
 
 
 @pytest.mark.parametrize("score", ERRORS)
@@ -66,17 +66,17 @@ def test_repeating_every_item_in_a_cluster_does_not_shorten_the_interval(score):
 def test_many_classes_have_no_interval_of_the_class_wise_error():
     rng = np.random.default_rng(0)
     probs = rng.dirichlet(np.ones(5), 100)
-    found = influence_of(scores.classwise_ece, probs, rng.integers(5, size=100))
-    assert "more than two classes" in interval_of(found).reason
+    influence = influence_of(scores.classwise_ece, probs, rng.integers(5, size=100))
+    assert "more than two classes" in interval_of(influence).reason
 
 
 def test_regression_error_of_a_right_model_may_be_zero():
     rng = np.random.default_rng(0)
     mean, var = rng.normal(size=500), np.full(500, 2.0)
     target = mean + np.sqrt(2.0) * rng.normal(size=500)
-    found = influence_of(scores.regression_ece, mean, var, target)
-    assert found.value == pytest.approx(scores.regression_ece(mean, var, target))
-    assert interval_of(found).low < 0.01
+    influence = influence_of(scores.regression_ece, mean, var, target)
+    assert influence.value == pytest.approx(scores.regression_ece(mean, var, target))
+    assert interval_of(influence).low < 0.01
     wrong = influence_of(scores.regression_ece, mean, var * 9, target)
     assert interval_of(wrong).low > 0.1
 
@@ -99,22 +99,22 @@ def test_noise_of_the_gaps_is_that_of_replicates():
 
 @pytest.mark.parametrize("score", [scores.adaptive_ece, scores.classwise_ece])
 def test_nearly_empty_bins_give_no_interval(score):
-    found = influence_of(score, *_calibrated(449))
-    assert "fewer than 450 items" in interval_of(found).reason
+    influence = influence_of(score, *_calibrated(449))
+    assert "fewer than 450 items" in interval_of(influence).reason
 
 
 def test_ties_across_edges_are_one_cell():
     prob, target = _calibrated(900)
     tied = prob.round(1).clip(0.01, 0.99)
-    found = influence_of(scores.adaptive_ece, tied, target)
-    assert found.value == pytest.approx(scores.adaptive_ece(tied, target))
+    influence = influence_of(scores.adaptive_ece, tied, target)
+    assert influence.value == pytest.approx(scores.adaptive_ece(tied, target))
     # Few distinct values have less noise than bins would have one by one.
-    width = interval_of(found).high - found.value
+    width = interval_of(influence).high - influence.value
     apart = influence_of(scores.adaptive_ece, prob, target)
     assert width < 1.2 * (interval_of(apart).high - apart.value)
 
 
 def test_the_smooth_error_of_clusters_has_no_interval():
-    found = influence_of(scores.smooth_ece, *_calibrated(300))
+    influence = influence_of(scores.smooth_ece, *_calibrated(300))
     design = sampling_design(300, cluster=np.arange(300) // 2)
-    assert "clusters" in interval_of(found, design=design).reason
+    assert "clusters" in interval_of(influence, design=design).reason

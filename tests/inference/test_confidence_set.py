@@ -47,10 +47,12 @@ def test_the_set_is_that_of_the_paper(seed):
     noise = rng.normal(size=(400, 7)) @ mixed
     loss = dict(zip(rows, rng.normal(0, 2, 7), strict=True))
     replicates = {row: loss[row] + noise[:, i] for i, row in enumerate(rows)}
-    found = confidence_set(loss, replicates, better="lower")
-    assert (found.members, found.eliminated) == _directly(loss, replicates, 0.05)
-    assert found.best == min(loss, key=loss.get)
-    assert found.best in found.members
+    tied_rows = confidence_set(loss, replicates, better="lower")
+    assert (tied_rows.members, tied_rows.eliminated) == _directly(
+        loss, replicates, 0.05
+    )
+    assert tied_rows.best == min(loss, key=loss.get)
+    assert tied_rows.best in tied_rows.members
 
 
 def test_higher_is_better_the_other_way_round():
@@ -66,41 +68,43 @@ def test_p_values_never_fall_along_the_elimination():
     rows = [str(i) for i in range(8)]
     noise = dict(zip(rows, rng.normal(size=(8, 500)), strict=True))
     values = dict(zip(rows, rng.normal(0, 3, 8), strict=True))
-    found = confidence_set(values, noise, better="lower")
-    p = [found.p[row] for row in found.eliminated]
+    tied_rows = confidence_set(values, noise, better="lower")
+    p = [tied_rows.p[row] for row in tied_rows.eliminated]
     assert p == sorted(p)
-    assert found.p[found.best] == 1.0
-    assert all(found.p[row] > 0.05 for row in found.members)
+    assert tied_rows.p[tied_rows.best] == 1.0
+    assert all(tied_rows.p[row] > 0.05 for row in tied_rows.members)
 
 
 def test_undefined_rows_take_no_part():
     noise = dict(
         zip("abc", np.random.default_rng(2).normal(size=(3, 200)), strict=True)
     )
-    found = confidence_set({"a": 1.0, "b": math.nan, "c": 1.0}, noise, better="lower")
-    assert found.members == ("a", "c")
-    assert math.isnan(found.p["b"])
+    tied_rows = confidence_set(
+        {"a": 1.0, "b": math.nan, "c": 1.0}, noise, better="lower"
+    )
+    assert tied_rows.members == ("a", "c")
+    assert math.isnan(tied_rows.p["b"])
 
 
 def test_a_single_row_is_the_best():
-    found = confidence_set({"a": 1.0}, {"a": [1.0]}, better="lower")
-    assert found.members == ("a",)
-    assert not found.reason
+    tied_rows = confidence_set({"a": 1.0}, {"a": [1.0]}, better="lower")
+    assert tied_rows.members == ("a",)
+    assert not tied_rows.reason
 
 
 def test_too_few_replicates_claim_nothing():
     noise = dict(zip("ab", np.random.default_rng(2).normal(size=(2, 50)), strict=True))
-    found = confidence_set({"a": 1.0, "b": 99.0}, noise, better="lower")
-    assert found.members == ("a", "b")
-    assert "too few" in found.reason
+    tied_rows = confidence_set({"a": 1.0, "b": 99.0}, noise, better="lower")
+    assert tied_rows.members == ("a", "b")
+    assert "too few" in tied_rows.reason
 
 
 def test_equal_rows_stay_together():
     noise = np.random.default_rng(2).normal(size=200)
-    found = confidence_set(
+    tied_rows = confidence_set(
         {"a": 1.0, "b": 1.0}, {"a": noise, "b": noise}, better="lower"
     )
-    assert found.members == ("a", "b")
+    assert tied_rows.members == ("a", "b")
 
 
 def test_replicates_must_be_paired():

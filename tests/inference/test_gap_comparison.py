@@ -92,8 +92,8 @@ def test_repeats_of_a_row_count_as_one_and_add_their_spread():
         "seeds": [influence_of(scores.ece, prob, target) for prob in seeds],
     }
     mean = np.mean([row.value for row in table["seeds"]])
-    found = compare_gaps(table, design=design)
-    assert found.differences["seeds"].value == pytest.approx(
+    comparison = compare_gaps(table, design=design)
+    assert comparison.differences["seeds"].value == pytest.approx(
         mean - table["right"][0].value
     )
 
@@ -106,5 +106,5 @@ def test_errors_of_regression_are_compared():
         name: influence_of(scores.regression_ece, mean, np.full(900, var), target)
         for name, var in (("right", 1.0), ("wide", 9.0))
     }
-    found = compare_gaps(table, design=sampling_design(900))
-    assert found.group.members == ("right",)
+    comparison = compare_gaps(table, design=sampling_design(900))
+    assert comparison.group.members == ("right",)

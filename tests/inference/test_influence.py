@@ -83,11 +83,11 @@ TO_FIRST_ORDER = [
 def test_influence_is_the_derivative_by_weight(score, names, ties):
     items = _binary(ties=ties)
     arrays = [items[name] for name in names]
-    found = influence_of(score, *arrays)
-    assert found.value == pytest.approx(score(*arrays), abs=1e-12)
+    influence = influence_of(score, *arrays)
+    assert influence.value == pytest.approx(score(*arrays), abs=1e-12)
     wanted = _by_weights(score, arrays)
-    assert np.abs(found.values - wanted).max() < 1e-5 * np.abs(wanted).max()
-    assert found.values.sum() == pytest.approx(0.0, abs=1e-12)
+    assert np.abs(influence.values - wanted).max() < 1e-5 * np.abs(wanted).max()
+    assert influence.values.sum() == pytest.approx(0.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("ties", [False, True])
@@ -95,10 +95,10 @@ def test_influence_is_the_derivative_by_weight(score, names, ties):
 def test_influence_of_areas_is_the_derivative_to_first_order(score, names, ties):
     items = _binary(ties=ties)
     arrays = [items[name] for name in names]
-    found = influence_of(score, *arrays)
-    assert found.value == pytest.approx(score(*arrays), abs=1e-12)
+    influence = influence_of(score, *arrays)
+    assert influence.value == pytest.approx(score(*arrays), abs=1e-12)
     wanted = _by_weights(score, arrays)
-    distance = np.linalg.norm(found.values - wanted)
+    distance = np.linalg.norm(influence.values - wanted)
     assert distance < 0.05 * np.linalg.norm(wanted)
 
 
@@ -108,8 +108,8 @@ def test_influence_on_spearman_is_the_derivative_by_weight():
     second = (first + rng.integers(9, size=80)).round()
     votes = np.stack([np.full(80, 30.0), second + 1], axis=1)
     entropy = scores.vote_entropy(votes)
-    found = influence_of(scores.human_alignment, first, votes)
-    assert found.value == pytest.approx(stats.spearmanr(first, entropy)[0])
+    influence = influence_of(scores.human_alignment, first, votes)
+    assert influence.value == pytest.approx(stats.spearmanr(first, entropy)[0])
     change = np.empty(80)
     for item in range(80):
         more = np.repeat(np.arange(80), 100 + (np.arange(80) == item))
@@ -117,15 +117,15 @@ def test_influence_on_spearman_is_the_derivative_by_weight():
         pair = [stats.spearmanr(first[i], entropy[i])[0] for i in (more, less)]
         change[item] = (pair[0] - pair[1]) / 2 * 100
     change -= change.mean()
-    assert np.abs(found.values - change).max() < 1e-3 * np.abs(change).max()
+    assert np.abs(influence.values - change).max() < 1e-3 * np.abs(change).max()
 
 
 def test_items_without_votes_have_no_influence():
     votes = np.array([[3, 1], [2, 2], [0, 0], [4, 0], [1, 3]])
     uncertainty = [0.4, 0.9, 0.7, 0.1, 0.5]
-    found = influence_of(scores.human_alignment, uncertainty, votes)
-    assert found.values[2] == 0.0
-    assert found.value == pytest.approx(
+    influence = influence_of(scores.human_alignment, uncertainty, votes)
+    assert influence.values[2] == 0.0
+    assert influence.value == pytest.approx(
         scores.human_alignment(uncertainty, votes).value
     )
 
@@ -140,8 +140,8 @@ def _delong(score, positive):
 @pytest.mark.parametrize("ties", [False, True])
 def test_variance_of_auroc_is_delongs(ties):
     items = _binary(ties=ties)
-    found = influence_of(scores.auroc, items["prob"], items["positive"])
-    spread = sampling_design(ITEMS).spread(found.values, found.part)
+    influence = influence_of(scores.auroc, items["prob"], items["positive"])
+    spread = sampling_design(ITEMS).spread(influence.values, influence.part)
     wanted = _delong(items["prob"], items["positive"])
     assert spread.variance == pytest.approx(wanted, rel=1e-12)
 
@@ -150,8 +150,8 @@ def test_fractional_hits_count_by_their_share():
     uncertainty, hits = [0.1, 0.5, 0.3, 0.9], np.array([1.0, 0.5, 1.0, 0.0])
     embedding, target = np.eye(4), [0, 0, 1, 1]
     score = partial(scores.r_auroc, hits=hits)
-    found = influence_of(score, embedding, target, uncertainty)
-    assert found.value == pytest.approx(score(embedding, target, uncertainty))
+    influence = influence_of(score, embedding, target, uncertainty)
+    assert influence.value == pytest.approx(score(embedding, target, uncertainty))
 
 
 def test_a_score_without_influence_is_none():
@@ -165,14 +165,14 @@ def test_mean_leaves_out_undefined_items():
 
 
 def test_one_class_has_no_interval():
-    found = influence_of(scores.auroc, [0.1, 0.2], [True, True])
-    assert "both kinds" in interval_of(found).reason
+    influence = influence_of(scores.auroc, [0.1, 0.2], [True, True])
+    assert "both kinds" in interval_of(influence).reason
 
 
 def test_complement_mirrors_the_interval():
     items = _binary(ties=False)
-    found = influence_of(scores.augrc, items["risk"], items["uncertainty"])
-    one, other = interval_of(found), interval_of(found.complement())
+    influence = influence_of(scores.augrc, items["risk"], items["uncertainty"])
+    one, other = interval_of(influence), interval_of(influence.complement())
     assert (1 - other.high, 1 - other.low) == pytest.approx((one.low, one.high))
 
 

@@ -39,20 +39,20 @@ def _ends(found):
 
 
 def test_accuracy_has_wilsons_interval():
-    found = interval_of(influence_of(scores.accuracy, PROB, TARGET))
+    interval = interval_of(influence_of(scores.accuracy, PROB, TARGET))
     p, n, z = 1 - RISK.mean(), 300, 1.959963984540054
     centre = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    assert _ends(found) == pytest.approx((centre - half, centre + half), rel=1e-6)
+    assert _ends(interval) == pytest.approx((centre - half, centre + half), rel=1e-6)
 
 
 @pytest.mark.parametrize(("score", "arrays"), CASES)
 def test_interval_holds_the_value_within_the_range(score, arrays):
-    found = interval_of(influence_of(score, *arrays))
+    interval = interval_of(influence_of(score, *arrays))
     about = scores.about(score)
-    assert about.low <= found.low <= score(*arrays) <= found.high <= about.high
-    assert found.method
-    assert not found.reason
+    assert about.low <= interval.low <= score(*arrays) <= interval.high <= about.high
+    assert interval.method
+    assert not interval.reason
 
 
 @pytest.mark.parametrize(("score", "arrays"), CASES)
@@ -65,10 +65,10 @@ def test_item_order_does_not_matter(score, arrays):
 
 @pytest.mark.parametrize(("score", "arrays"), CASES)
 def test_clusters_of_one_item_are_no_clusters(score, arrays):
-    found = influence_of(score, *arrays)
+    influence = influence_of(score, *arrays)
     alone = sampling_design(300, cluster=np.arange(300))
     assert alone.cluster is None
-    assert _ends(interval_of(found, design=alone)) == _ends(interval_of(found))
+    assert _ends(interval_of(influence, design=alone)) == _ends(interval_of(influence))
 
 
 @pytest.mark.parametrize(("score", "arrays"), CASES)
@@ -115,20 +115,20 @@ def test_seeds_widen_the_interval_of_their_mean():
 def test_a_repeat_of_zeros_and_ones_makes_no_share_of_the_others():
     sizes = np.append(np.ones(31), 0.0), np.append(np.full(30, 2.0), [1.0, 0.0])
     repeats = [mean_influence(each, bound=2.0) for each in sizes]
-    found = interval_of(repeats)
+    interval = interval_of(repeats)
     middle = np.mean([each.value for each in repeats])
-    assert 0.0 <= found.low < middle < found.high <= 2.0
-    assert _ends(interval_of(repeats[::-1])) == pytest.approx(_ends(found))
+    assert 0.0 <= interval.low < middle < interval.high <= 2.0
+    assert _ends(interval_of(repeats[::-1])) == pytest.approx(_ends(interval))
 
 
 def test_no_error_seen_still_leaves_some_possible():
-    found = interval_of(influence_of(scores.aurc, np.zeros(100), np.arange(100.0)))
-    assert found.low == 0.0
-    assert found.high == pytest.approx(1 - 0.025 ** (1 / 100))
+    interval = interval_of(influence_of(scores.aurc, np.zeros(100), np.arange(100.0)))
+    assert interval.low == 0.0
+    assert interval.high == pytest.approx(1 - 0.025 ** (1 / 100))
     positive = np.arange(100) > 79
-    found = interval_of(influence_of(scores.auroc, np.arange(100.0), positive))
-    assert found.low == pytest.approx(0.025 ** (1 / 20))
-    assert found.high == 1.0
+    interval = interval_of(influence_of(scores.auroc, np.arange(100.0), positive))
+    assert interval.low == pytest.approx(0.025 ** (1 / 20))
+    assert interval.high == 1.0
 
 
 @pytest.mark.parametrize(
@@ -136,15 +136,15 @@ def test_no_error_seen_still_leaves_some_possible():
 )
 def test_perfect_classes_have_an_interval_below_one(score):
     target = np.arange(60) % 3 == 0
-    found = interval_of(influence_of(score, target.astype(float), target))
-    assert 0.7 < found.low < 1.0
-    assert found.high == 1.0
+    interval = interval_of(influence_of(score, target.astype(float), target))
+    assert 0.7 < interval.low < 1.0
+    assert interval.high == 1.0
 
 
 def test_equal_items_have_no_interval():
-    found = interval_of(mean_influence([2.0, 2.0, 2.0]))
-    assert np.isnan(found.low)
-    assert "alike" in found.reason
+    interval = interval_of(mean_influence([2.0, 2.0, 2.0]))
+    assert np.isnan(interval.low)
+    assert "alike" in interval.reason
 
 
 def test_a_design_of_other_items_is_refused():
@@ -159,22 +159,22 @@ def test_level_must_be_a_share():
 
 def test_options_are_honoured():
     score = partial(scores.risk_at_coverage, coverage=0.5)
-    found = influence_of(score, RISK, PROB)
-    assert found.value == score(RISK, PROB)
+    influence = influence_of(score, RISK, PROB)
+    assert influence.value == score(RISK, PROB)
 
 
 def test_few_errors_give_no_interval_of_a_loss():
     prob, target = np.linspace(0.6, 0.99, 100), np.ones(100, int)
     target[:3] = 0
-    found = interval_of(influence_of(scores.nll, prob, target))
-    assert "only 3 of 100 items are wrong" in found.reason
+    interval = interval_of(influence_of(scores.nll, prob, target))
+    assert "only 3 of 100 items are wrong" in interval.reason
     assert not interval_of(influence_of(scores.accuracy, prob, target)).reason
 
 
 def test_squared_errors_have_no_interval_but_can_be_compared():
-    found = influence_of(scores.rmse, PROB, RISK)
-    assert "heavy tails" in interval_of(found).reason
-    assert found.values is not None
+    influence = influence_of(scores.rmse, PROB, RISK)
+    assert "heavy tails" in interval_of(influence).reason
+    assert influence.values is not None
 
 
 def test_units_and_clusters_are_joined():

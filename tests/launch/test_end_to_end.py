@@ -45,8 +45,10 @@ def test_a_killed_run_resumes_to_the_same_bits_whatever_the_workers(tmp_path):
     prepare_datasets([specs[0].dataset], data, workers=1)
 
     def launch(out, **options):
-        found = run_all(specs, out=tmp_path / out, data=data, device="cpu", **options)
-        return {outcome.spec.seed: outcome for outcome in found}
+        outcomes = run_all(
+            specs, out=tmp_path / out, data=data, device="cpu", **options
+        )
+        return {outcome.spec.seed: outcome for outcome in outcomes}
 
     whole = launch("whole", workers=2)
     killed = partial(train_until_killed, specs[-1], 2)

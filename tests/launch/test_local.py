@@ -52,8 +52,8 @@ class Heard:
 
 def launch(specs, out, data, **options):
     options = {"device": "cpu", "work": fakes.work} | options
-    found = run_all(specs, out=out, data=data, **options)
-    return {outcome.spec.seed: outcome for outcome in found}
+    outcomes = run_all(specs, out=out, data=data, **options)
+    return {outcome.spec.seed: outcome for outcome in outcomes}
 
 
 def statuses(outcomes):
@@ -113,19 +113,19 @@ def test_failed_and_killed_runs_do_not_stop_the_others(out, data):
     assert [outcomes[i].status for i in range(8)] == [
         "done" if behave == "" else "failed" for behave in behaviours
     ]
-    said = {behave: outcomes[i].error for i, behave in enumerate(behaviours)}
-    assert said["fail"] == "the loss must be finite, got nan at step 3"
+    message = {behave: outcomes[i].error for i, behave in enumerate(behaviours)}
+    assert message["fail"] == "the loss must be finite, got nan at step 3"
     assert (
         "its process was killed by SIGKILL, perhaps for lack of memory"
-        in said["killed"]
+        in message["killed"]
     )
-    assert said["break"] == "ZeroDivisionError: division by zero"
-    assert said["leave"].startswith("its process ended with exit code 3; run again")
-    assert "without marking the run as done" in said["forget"]
-    assert said["full"].startswith("the disk is full; free space")
+    assert message["break"] == "ZeroDivisionError: division by zero"
+    assert message["leave"].startswith("its process ended with exit code 3; run again")
+    assert "without marking the run as done" in message["forget"]
+    assert message["full"].startswith("the disk is full; free space")
     log = outcomes[0].log.read_text()
     assert "Traceback" in log
-    assert said["fail"] in log
+    assert message["fail"] in log
 
 
 def test_a_run_whose_folder_cannot_be_used_fails_in_a_sentence(out, data):
@@ -135,8 +135,8 @@ def test_a_run_whose_folder_cannot_be_used_fails_in_a_sentence(out, data):
     folder.touch()
     outcomes = launch(specs, out, data)
     assert statuses(outcomes) == {0: "failed", 1: "done"}
-    said = f"cannot use {folder}: File exists; make it usable and run again"
-    assert outcomes[0].error == said
+    message = f"cannot use {folder}: File exists; make it usable and run again"
+    assert outcomes[0].error == message
 
 
 def test_what_is_done_is_not_done_again(out, data):
@@ -265,8 +265,8 @@ def test_a_run_whose_parent_failed_fails_in_a_sentence(out, data):
     third = replace(spec(2), items=ItemRule(name="any", runs=(second.hash,)))
     outcomes = launch([third, second, first], out, data)
     assert statuses(outcomes) == {0: "failed", 1: "failed", 2: "failed"}
-    said = f"this run needs run {first.hash}, which failed: the loss must be finite"
-    assert outcomes[1].error.startswith(said)
+    message = f"this run needs run {first.hash}, which failed: the loss must be finite"
+    assert outcomes[1].error.startswith(message)
     assert f"this run needs run {second.hash}, which failed" in outcomes[2].error
     assert not run_folder(out, second).exists()
 
@@ -339,10 +339,10 @@ def test_closing_the_iterator_ends_the_workers(out, data, monkeypatch):
     child = run_folder(out, specs[1]) / "child"
     heard = Heard(lambda run: go.touch() if run == specs[1] else None)
     options = {"workers": 2, "device": "cpu", "work": fakes.work, "callbacks": heard}
-    found = run_all(specs, out=out, data=data, **options)
-    assert next(found).status == "done"
+    outcomes = run_all(specs, out=out, data=data, **options)
+    assert next(outcomes).status == "done"
     until(lambda: child.exists() and child.read_text().strip())
-    found.close()
+    outcomes.close()
     assert (run_folder(out, specs[1]) / "told").exists()
     assert not alive(int(begun(out, specs[1])[0][0]))
     gone(child)
@@ -415,9 +415,9 @@ def test_workers_do_not_outlive_a_killed_launcher(out, data):
 
 def test_two_launchers_share_a_folder(out, data):
     launchers = [other_launcher(out, data, *[""] * 12) for _ in range(2)]
-    said = [launcher.communicate(timeout=300) for launcher in launchers]
-    assert [launcher.returncode for launcher in launchers] == [0, 0], said
-    ended = [line.split() for text, _ in said for line in text.splitlines()]
+    message = [launcher.communicate(timeout=300) for launcher in launchers]
+    assert [launcher.returncode for launcher in launchers] == [0, 0], message
+    ended = [line.split() for text, _ in message for line in text.splitlines()]
     assert len(ended) == 24
     assert {status for _, status in ended} <= {"done", "skipped", "busy"}
     for seed in range(12):

@@ -376,8 +376,8 @@ def test_a_value_that_makes_no_sense_is_refused_before_anything_starts(name, val
 
 
 def test_a_value_that_a_method_refuses_is_refused_before_anything_starts():
-    said = "mc_dropout cannot be made: rate must lie between 0 and 1, got 1.5"
-    with pytest.raises(ValueError, match=said):
+    message = "mc_dropout cannot be made: rate must lie between 0 and 1, got 1.5"
+    with pytest.raises(ValueError, match=message):
         choose(methods=("mc_dropout",), options={"method.rate": 1.5})
 
 
@@ -408,8 +408,8 @@ def test_a_network_that_no_device_without_memory_can_build_is_left_to_its_run(
 
 @pytest.mark.parametrize("epochs", [0, -1])
 def test_no_epochs_are_refused_in_the_same_words(epochs):
-    said = f"'epochs' must be a whole number from 1 on, got {epochs}$"
-    with pytest.raises(ValueError, match=f"training option {said}"):
+    message = f"'epochs' must be a whole number from 1 on, got {epochs}$"
+    with pytest.raises(ValueError, match=f"training option {message}"):
         choose(options={"epochs": epochs})
 
 
@@ -516,8 +516,8 @@ def test_what_is_changed_is_told():
     methods = ("map", "mc_dropout")
     wish = RunRequest(config="map_country_joint", options=options, methods=methods)
     (plan,) = plans_of("retina/country_joint", wish)
-    said = "config map_country_joint, epochs=3, method.place=blocks"
-    assert plan.preset_text == f"demo with {said}"
+    message = "config map_country_joint, epochs=3, method.place=blocks"
+    assert plan.preset_text == f"demo with {message}"
     (plain,) = plans_of("retina", RunRequest())
     assert plain.preset_text == "demo"
 
@@ -664,9 +664,9 @@ def test_embeddings_of_different_networks_are_not_pooled():
 def test_a_wrong_method_is_answered_with_those_of_the_same_task():
     with pytest.raises(LookupError) as refused:
         plans_of("values/toy_1", RunRequest(methods=("softmaxx",)))
-    said = str(refused.value)
-    assert "Did you mean 'softmax'" in said
-    known = said.partition("Known: ")[2].rstrip(".").split(", ")
+    message = str(refused.value)
+    assert "Did you mean 'softmax'" in message
+    known = message.partition("Known: ")[2].rstrip(".").split(", ")
     assert {"softmax", "ssn", "laplace"} <= set(known)
     assert not {"gaussian", "quantile", "hib"} & set(known)
 

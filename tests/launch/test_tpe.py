@@ -50,8 +50,8 @@ def launch(specs, *, out, busy=(), refused=()):
 
 
 def started(found, count, out, *, at_once=1, **how):
-    asked = proposals_of(found, count, out=out, at_once=at_once)
-    return tune(found, asked, launch=partial(launch, out=out, **how), out=out)
+    proposals = proposals_of(found, count, out=out, at_once=at_once)
+    return tune(found, proposals, launch=partial(launch, out=out, **how), out=out)
 
 
 def carry_out(found, count, out, **how):
@@ -97,8 +97,8 @@ def test_a_search_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path):
 
 def test_proposals_come_closer_to_the_best_than_even_points(tmp_path):
     def off(sampler, seed):
-        found = search(sampler, seed=seed, momentum=0.9, final_factor=0.1)
-        tried = carry_out(found, 24, tmp_path / f"{sampler}{seed}")
+        matches = search(sampler, seed=seed, momentum=0.9, final_factor=0.1)
+        tried = carry_out(matches, 24, tmp_path / f"{sampler}{seed}")
         late = [one.trial.options["lr"] for one in tried[8:]]
         return np.abs(np.log(np.array(late) / searched.BEST_LR["val"])).mean()
 
@@ -113,14 +113,14 @@ def test_trials_of_a_round_do_not_see_each_other(tmp_path):
         rounds.append(len(specs))
         yield from launch(specs, out=out)
 
-    found = search()
-    asked = proposals_of(found, 10, out=tmp_path, at_once=3)
+    matches = search()
+    proposals = proposals_of(matches, 10, out=tmp_path, at_once=3)
     tried = list(
-        tune(found, asked, launch=partial(watched, out=tmp_path), out=tmp_path)
+        tune(matches, proposals, launch=partial(watched, out=tmp_path), out=tmp_path)
     )
     assert rounds == [4, 3, 3]
     assert len({one.trial.spec.hash for one in tried}) == 10
-    one_by_one = carry_out(found, 10, tmp_path / "other")
+    one_by_one = carry_out(matches, 10, tmp_path / "other")
     assert points(one_by_one)[:5] == points(sorted(tried, key=number))[:5]
 
 
@@ -129,24 +129,24 @@ def number(tried):
 
 
 def test_a_trial_of_another_process_is_left_to_it_and_the_search_goes_on(tmp_path):
-    found = search()
-    busy = carry_out(found, 5, tmp_path / "planned")[4].trial
-    mine = carry_out(found, 7, tmp_path, busy=[busy.spec.hash])
+    matches = search()
+    busy = carry_out(matches, 5, tmp_path / "planned")[4].trial
+    mine = carry_out(matches, 7, tmp_path, busy=[busy.spec.hash])
     assert mine[4].trial == busy
     assert mine[4].error == "another process makes it; run again to see it"
     assert [one.is_busy for one in mine] == [n == 4 for n in range(7)]
     # The other process finds what was proposed meanwhile, and makes no number twice.
-    theirs = carry_out(found, 7, tmp_path)
+    theirs = carry_out(matches, 7, tmp_path)
     assert points(theirs) == points(mine)
     assert not any(one.is_busy for one in theirs)
 
 
 def test_what_was_proposed_stays_when_a_failed_trial_is_repaired(tmp_path):
-    found = search()
-    bad = trials_of(found, 2)[1]
-    first = carry_out(found, 8, tmp_path, refused=[bad.spec.hash])
+    matches = search()
+    bad = trials_of(matches, 2)[1]
+    first = carry_out(matches, 8, tmp_path, refused=[bad.spec.hash])
     assert first[1].value is None
-    again = carry_out(found, 8, tmp_path)
+    again = carry_out(matches, 8, tmp_path)
     assert again[1].value is not None
     assert points(again) == points(first)
 
@@ -176,24 +176,24 @@ def test_a_search_whose_trials_all_failed_goes_on(tmp_path):
 
 
 def test_choices_are_kept_as_they_are(tmp_path):
-    found = search(lr=0.02, momentum=0.9)
-    tried = carry_out(found, 6, tmp_path)
-    plan = json.loads((found.folder(tmp_path) / "plan.json").read_text())
+    matches = search(lr=0.02, momentum=0.9)
+    tried = carry_out(matches, 6, tmp_path)
+    plan = json.loads((matches.folder(tmp_path) / "plan.json").read_text())
     assert [row["final_factor"] for row in plan] == [
         one.trial.options["final_factor"] for one in tried
     ]
 
 
 def test_a_plan_that_was_damaged_is_answered_with_a_sentence(tmp_path):
-    found = search()
-    carry_out(found, 5, tmp_path)
-    path = found.folder(tmp_path) / "plan.json"
+    matches = search()
+    carry_out(matches, 5, tmp_path)
+    path = matches.folder(tmp_path) / "plan.json"
     for text in ("[{", '[{"lr": 1}]', "[3]"):
         path.write_text(text)
         with pytest.raises(ValueError, match=r"plan.json cannot be read .*delete it"):
-            carry_out(found, 5, tmp_path)
+            carry_out(matches, 5, tmp_path)
     path.unlink()
-    assert len(carry_out(found, 5, tmp_path)) == 5
+    assert len(carry_out(matches, 5, tmp_path)) == 5
 
 
 def test_mistakes_are_answered(tmp_path, monkeypatch):

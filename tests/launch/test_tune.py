@@ -119,18 +119,18 @@ def test_a_trial_is_an_ordinary_run_that_sees_no_test_item():
 
 
 def test_a_selection_without_splits_looks_at_those_of_further_datasets():
-    found = search("url/species", "mcinfonce")
-    assert found.selection.splits == ()
-    (trial,) = trials_of(found, 1)
+    matches = search("url/species", "mcinfonce")
+    assert matches.selection.splits == ()
+    (trial,) = trials_of(matches, 1)
     assert trial.spec.splits == ("birds:val", "cars:val", "products:val")
     assert trial.spec.training["select_by"] == "val_r_auroc"
 
 
 @pytest.mark.parametrize("method", ["map", "mc_dropout"])
 def test_the_command_of_a_trial_trains_what_the_trial_trained(method):
-    found = search("toy/plain_joint", method, epochs=7)
-    for trial in trials_of(found, 4):
-        words = found.command(trial.options)
+    matches = search("toy/plain_joint", method, epochs=7)
+    for trial in trials_of(matches, 4):
+        words = matches.command(trial.options)
         given = [words[i + 1] for i, word in enumerate(words) if word == "-o"]
         wish = RunRequest(methods=(method,), seeds=(0,), options=parse_options(given))
         (choice,) = plans_of(words[2], wish)
@@ -154,9 +154,9 @@ def test_what_is_given_is_not_searched():
 def test_the_best_trial_is_the_one_its_selection_asks_for(
     out, data, selection, variant, splits
 ):
-    found = search(selection=selection)
-    assert found.variant == variant
-    tried = carry_out(found, 16, out, data)
+    matches = search(selection=selection)
+    assert matches.variant == variant
+    tried = carry_out(matches, 16, out, data)
     for each in tried:
         assert (each.value is None) == (each.trial.options["lr"] > searched.TOO_FAST)
         if each.value is None:
@@ -166,24 +166,24 @@ def test_the_best_trial_is_the_one_its_selection_asks_for(
         folder = run_folder(out, each.trial.spec) / "predictions"
         arrays = [read(folder / name).arrays for name in files]
         judged = [PredictedSplit(a["probs"], a["target"]) for a in arrays]
-        assert each.value == selection_score(found.selection.rule, judged)
+        assert each.value == selection_score(matches.selection.rule, judged)
     best = ranked_trials(tried)[0]
     wanted = 0.01 if selection == "in_domain" else np.sqrt(0.01 * 0.1)
     off = abs(np.log([t.trial.options["lr"] / wanted for t in tried]))
     assert off[tried.index(best)] <= np.sort(off)[2]
 
-    told = json.loads((found.folder(out) / "best.json").read_text())
+    told = json.loads((matches.folder(out) / "best.json").read_text())
     assert told["selection"] == selection
     assert told["options"] == best.trial.options
     assert told["command"].startswith(f"qualms run toy/{variant} --preset demo")
-    with (found.folder(out) / "trials.csv").open() as file:
+    with (matches.folder(out) / "trials.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [int(row["trial"]) for row in rows] == [
         t.trial.number for t in ranked_trials(tried)
     ]
     assert {row["selection"] for row in rows} == {selection}
 
-    study = study_of(found, out)
+    study = study_of(matches, out)
     assert study.user_attrs["selection"] == selection
     assert study.best_trial.user_attrs["run"] == best.trial.spec.hash
     assert study.best_value == best.value
@@ -193,30 +193,30 @@ def test_the_best_trial_is_the_one_its_selection_asks_for(
 
 
 def test_a_search_that_was_stopped_goes_on_without_repeating_trials(out, data):
-    found = search()
-    coming = started(found, 4, out, data)
+    matches = search()
+    coming = started(matches, 4, out, data)
     first = [next(coming), next(coming)]
     coming.close()
-    assert len(study_of(found, out).trials) == 2
-    again = carry_out(found, 8, out, data)
+    assert len(study_of(matches, out).trials) == 2
+    again = carry_out(matches, 8, out, data)
     values = {each.trial.number: each.value for each in again}
     assert {each.trial.number: each.value for each in first}.items() <= values.items()
     for each in first:
         begun = (run_folder(out, each.trial.spec) / "begun").read_text()
         assert begun == "begun\n" or each.value is None
-    numbers = [trial.user_attrs["trial"] for trial in study_of(found, out).trials]
+    numbers = [trial.user_attrs["trial"] for trial in study_of(matches, out).trials]
     assert sorted(numbers) == list(range(8))
 
 
 def test_a_trial_of_another_process_is_left_to_it(out, data):
-    found = search()
-    held = trials_of(found, 4)[1]
+    matches = search()
+    held = trials_of(matches, 4)[1]
     with working_on(out, held.spec):
-        tried = carry_out(found, 4, out, data)
+        tried = carry_out(matches, 4, out, data)
     busy = next(each for each in tried if each.trial == held)
     assert busy.value is None
     assert busy.error == "another process makes it; run again to see it"
-    assert len(study_of(found, out).trials) == 3
+    assert len(study_of(matches, out).trials) == 3
 
 
 @pytest.mark.slow
@@ -237,31 +237,31 @@ def test_two_processes_share_a_search(out, data):
         [sys.executable, script],
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])},
     )
-    found = search()
-    carry_out(found, 3, out, data)
+    matches = search()
+    carry_out(matches, 3, out, data)
     assert other.wait(timeout=300) == 0
-    for trial in trials_of(found, 3):
+    for trial in trials_of(matches, 3):
         begun = (run_folder(out, trial.spec) / "begun").read_text()
         assert begun == "begun\n" or trial.options["lr"] > searched.TOO_FAST
-    told = [trial.user_attrs["trial"] for trial in study_of(found, out).trials]
+    told = [trial.user_attrs["trial"] for trial in study_of(matches, out).trials]
     assert sorted(told) == list(range(3))
 
 
 def test_trials_that_come_out_alike_share_their_run(out, data):
-    found = search(lr=0.02, momentum=0.9)  # three values are left to choose from
-    tried = carry_out(found, 6, out, data)
+    matches = search(lr=0.02, momentum=0.9)  # three values are left to choose from
+    tried = carry_out(matches, 6, out, data)
     assert len(tried) == 6
     assert len({each.trial.spec.hash for each in tried}) == 3
     assert len({each.trial.number for each in tried}) == 6
 
 
 def test_a_journal_that_was_cut_off_is_answered_with_a_sentence(out, data):
-    found = search()
-    carry_out(found, 1, out, data)
-    path = found.folder(out) / "journal.log"
+    matches = search()
+    carry_out(matches, 1, out, data)
+    path = matches.folder(out) / "journal.log"
     path.write_text(path.read_text()[:-10] + "\n{}\n")
     with pytest.raises(ValueError, match=r"journal.log cannot be read .*delete it"):
-        carry_out(found, 1, out, data)
+        carry_out(matches, 1, out, data)
 
 
 def test_another_space_is_another_search(out):
@@ -355,11 +355,11 @@ def test_every_trial_of_retina_trains_with_the_optimiser_of_its_ranges(preset, m
 )
 @pytest.mark.parametrize("variant", ["country", "severity"])
 def test_every_method_of_retina_can_be_searched(variant, method, selection):
-    found = search(f"retina/{variant}", method, selection)
-    assert found.variant == variant + ("_joint" if selection == "joint" else "")
-    for trial in trials_of(found, 2):
+    matches = search(f"retina/{variant}", method, selection)
+    assert matches.variant == variant + ("_joint" if selection == "joint" else "")
+    for trial in trials_of(matches, 2):
         options = training(trial.spec.training)
-        assert options.selection.select_by == found.selection.rule
+        assert options.selection.select_by == matches.selection.rule
         assert 0.9 <= options.optimisation.momentum < 1
         find("methods", method)(**trial.spec.method.options)
 

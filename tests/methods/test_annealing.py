@@ -27,16 +27,16 @@ def weights(annealing, *, epochs=90, steps=10, **options):
 
 def test_linear_annealing_is_the_released_one():
     """Which counts iterations from 0 and ends on the way up."""
-    got = weights("linear")
+    actual = weights("linear")
     expected = [min(1.0, (iteration + 1) / (10 * 200)) for iteration in range(900)]
-    assert got == pytest.approx(expected, rel=1e-6)
-    assert got[-1] == pytest.approx(0.45)
+    assert actual == pytest.approx(expected, rel=1e-6)
+    assert actual[-1] == pytest.approx(0.45)
 
 
 def test_linear_annealing_stays_at_its_end():
-    got = weights("linear", epochs=300)
-    assert got[1999:] == [1.0] * 1001
-    assert got[1998] < 1
+    actual = weights("linear", epochs=300)
+    assert actual[1999:] == [1.0] * 1001
+    assert actual[1998] < 1
 
 
 def test_cyclical_annealing_is_that_of_fu_et_al():
@@ -47,18 +47,18 @@ def test_cyclical_annealing_is_that_of_fu_et_al():
         min(1.0, ((step % length) + 1) / (total / cycles) / share)
         for step in range(total)
     ]
-    got = weights("cyclical")
+    actual = weights("cyclical")
     # The step that ends a cycle may round into the next.
-    off = [i for i in range(total) if abs(got[i] - expected[i]) > 1e-5]
+    off = [i for i in range(total) if abs(actual[i] - expected[i]) > 1e-5]
     assert set(off) <= {224, 449, 674}
-    assert got[0] == pytest.approx(1 / 112.5, rel=1e-5)
-    assert got[-1] == 1.0
+    assert actual[0] == pytest.approx(1 / 112.5, rel=1e-5)
+    assert actual[-1] == 1.0
 
 
 def test_cycles_and_their_rise_can_be_chosen():
-    got = weights("cyclical", epochs=8, steps=16, cycles=2, rising=0.25)
+    actual = weights("cyclical", epochs=8, steps=16, cycles=2, rising=0.25)
     ramp = [(i + 1) / 16 for i in range(16)]
-    assert got == pytest.approx((ramp + [1.0] * 48) * 2)
+    assert actual == pytest.approx((ramp + [1.0] * 48) * 2)
 
 
 @pytest.mark.parametrize("annealing", ["linear", "cyclical", "none"])

@@ -97,10 +97,10 @@ def test_infonce_is_uncertain_of_short_embeddings():
     network = method.build(backbone(TASK), TASK).eval()
     (batch,) = batches(TASK, size=48)()
     with torch.no_grad():
-        found = method.predict(network, batch.x, TASK)
-    length = torch.linalg.vector_norm(found["embedding"], dim=1)
-    assert found["uncertainty/inverse_norm"] * length == pytest.approx(torch.ones(48))
-    assert set(found) == {"embedding", "uncertainty/inverse_norm"}
+        outputs = method.predict(network, batch.x, TASK)
+    length = torch.linalg.vector_norm(outputs["embedding"], dim=1)
+    assert outputs["uncertainty/inverse_norm"] * length == pytest.approx(torch.ones(48))
+    assert set(outputs) == {"embedding", "uncertainty/inverse_norm"}
 
 
 @pytest.mark.parametrize("name", ["infonce", "mcinfonce", "elk", "nivmf", "hib"])

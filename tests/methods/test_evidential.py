@@ -156,17 +156,17 @@ def test_without_evidence_nothing_is_known():
     network = built(method, task)
     with torch.no_grad():
         network.head.last.bias.fill_(-1e6)
-    found = predicted(method, network, task)
-    assert (found["probs"] == 1 / 3).all()
-    assert (found["uncertainty/vacuity"] == 1).all()
+    outputs = predicted(method, network, task)
+    assert (outputs["probs"] == 1 / 3).all()
+    assert (outputs["uncertainty/vacuity"] == 1).all()
 
 
 def test_parts_of_the_entropy_add_up():
     task, method = TASKS["classification"], evidential()
-    found = predicted(method, trained(method, task), task)
-    entropy = stats.entropy(found["probs"][0].numpy(), axis=1)
+    outputs = predicted(method, trained(method, task), task)
+    entropy = stats.entropy(outputs["probs"][0].numpy(), axis=1)
     parts = [
-        found[f"uncertainty/{name}"]
+        outputs[f"uncertainty/{name}"]
         for name in ("expected_entropy", "mutual_information")
     ]
     np.testing.assert_allclose(sum(parts), entropy, rtol=1e-5)
@@ -179,8 +179,8 @@ def test_draws_of_labels_follow_the_distribution_of_a_pixel():
     with torch.no_grad():
         network.head.last.weight.zero_()
         network.head.last.bias.copy_(torch.tensor([1.0, -1.0, -1.0]))
-        found = method.predict(network.eval(), data(task)[0][:1, :, :2, :2], task)
-    np.testing.assert_allclose(found["mean_probs"][0, :, 0, 0], [0.5, 0.25, 0.25])
+        outputs = method.predict(network.eval(), data(task)[0][:1, :, :2, :2], task)
+    np.testing.assert_allclose(outputs["mean_probs"][0, :, 0, 0], [0.5, 0.25, 0.25])
 
     def density(p):  # P(class 0 is the largest) of Dirichlet(2, 1, 1)
         rest = 1 - p
@@ -188,7 +188,7 @@ def test_draws_of_labels_follow_the_distribution_of_a_pixel():
         return stats.dirichlet([2, 1, 1]).pdf([p, rest / 2, rest / 2]) * room
 
     expected = integrate.quad(density, 1e-9, 1 - 1e-9, points=[1 / 3, 0.5])[0]
-    share = (found["draw_labels"][:, 0] == 0).float().mean().item()
+    share = (outputs["draw_labels"][:, 0] == 0).float().mean().item()
     assert share == pytest.approx(expected, abs=0.02)
 
 

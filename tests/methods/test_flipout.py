@@ -83,14 +83,14 @@ def test_each_item_has_the_weights_its_signs_say(name, monkeypatch):
 
 def test_directions_of_a_transposed_convolution_are_over_its_outputs():
     layer, x = nn.ConvTranspose2d(4, 6, 2, stride=2), torch.randn(1, 4, 3, 3)
-    seen = []
+    calls = []
 
     def shared(like):
-        seen.append(like.shape)
+        calls.append(like.shape)
         return RELEASED.shared(like)
 
     flipout(layer, RELEASED._replace(shared=shared))(x)
-    assert seen == [(6, 4, 2, 2)]
+    assert calls == [(6, 4, 2, 2)]
 
 
 def test_an_output_of_a_transposed_convolution_sees_the_mean_share_of_its_kernel():

@@ -132,10 +132,10 @@ def test_a_batch_may_have_fewer_items_than_inducing_inputs():
     network = network_of()
     (batch,) = batches(TASK, size=48)()
     torch.manual_seed(1)
-    found = method.loss(network, batch, moment())
+    loss_value = method.loss(network, batch, moment())
     torch.manual_seed(1)
     expected = made("fsvi", {"inducing": 48}).loss(network, batch, moment())
-    assert torch.equal(found, expected)
+    assert torch.equal(loss_value, expected)
 
 
 def test_the_prior_reaches_spreads_and_features():

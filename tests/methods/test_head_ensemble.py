@@ -33,11 +33,11 @@ def test_the_mean_is_trained():
     method = made("head_ensemble", {"heads": 4})
     network = built(method, task).eval()
     (batch,) = batches(task, size=48)()
-    found = method.loss(network, batch, moment())
+    loss_value = method.loss(network, batch, moment())
     probs = predicted(method, network, task)["probs"]
     assert probs.shape == (4, 48, 3)
     chosen = probs.mean(0).gather(1, batch.target[:, None])
-    assert found.item() == pytest.approx(-chosen.log().mean().item(), rel=1e-5)
+    assert loss_value.item() == pytest.approx(-chosen.log().mean().item(), rel=1e-5)
 
 
 def test_parameters_are_those_of_the_paper(golden):

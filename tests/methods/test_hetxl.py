@@ -75,9 +75,9 @@ def test_two_classes_are_predicted_as_one_draw():
     task = Task(name="classification", classes=2)
     method = made("hetxl")
     network = built(method, task)
-    found = predicted(method, network, task)
-    assert found["probs"].shape == (1, 48, 2)
-    assert found["uncertainty/log_determinant"].shape == (48,)
+    outputs = predicted(method, network, task)
+    assert outputs["probs"].shape == (1, 48, 2)
+    assert outputs["uncertainty/log_determinant"].shape == (48,)
 
 
 def test_an_embedding_has_no_noise():

@@ -130,12 +130,12 @@ def test_all_windows_of_an_image_in_swin_have_the_weights_of_the_image(
 def test_rows_of_an_item_share_a_draw_and_items_do_not(name):
     torch.manual_seed(0)
     network = made(name, {}).build(Windows(), TASK).eval()
-    seen = []
-    network.backbone.layer.register_forward_hook(lambda *args: seen.append(args[2]))
+    calls = []
+    network.backbone.layer.register_forward_hook(lambda *args: calls.append(args[2]))
     x = torch.randn(1, 1, 4).expand(B, 6, 4)
     with torch.no_grad():
         network(x)
-    (rows,) = seen
+    (rows,) = calls
     assert rows.shape == (9, 2, 4)
     by_item = rows.view(B, 6, 4)
     torch.testing.assert_close(by_item, by_item[:, :1].expand_as(by_item))

@@ -41,20 +41,20 @@ def log_evidence(x, y, prior, noise):
 
 def test_regression_is_bayesian_linear_regression():
     x, y = design()
-    found = fitted(x, y)
-    noise = found.noise.item()
-    covariance = (found.factor @ found.factor.T).numpy()
+    fit = fitted(x, y)
+    noise = fit.noise.item()
+    covariance = (fit.factor @ fit.factor.T).numpy()
     prior = np.linalg.eigvalsh(np.linalg.inv(covariance) - x.T @ x / noise).mean()
     explicit = np.linalg.inv(x.T @ x / noise + prior * np.eye(x.shape[1]))
     np.testing.assert_allclose(covariance, explicit, rtol=1e-6, atol=1e-12)
-    np.testing.assert_allclose(found.mean, explicit @ x.T @ y / noise, rtol=1e-6)
+    np.testing.assert_allclose(fit.mean, explicit @ x.T @ y / noise, rtol=1e-6)
 
 
 def test_prior_and_noise_have_the_largest_evidence():
     x, y = design()
-    found = fitted(x, y)
-    noise = found.noise.item()
-    precision = np.linalg.inv((found.factor @ found.factor.T).numpy())
+    fit = fitted(x, y)
+    noise = fit.noise.item()
+    precision = np.linalg.inv((fit.factor @ fit.factor.T).numpy())
     prior = np.linalg.eigvalsh(precision - x.T @ x / noise).mean()
     best = log_evidence(x, y, prior, noise)
     for factor in (0.9, 1.1):
@@ -74,17 +74,17 @@ def test_regression_agrees_with_scikit_learn():
         max_iter=5000,
     ).fit(x, y)
     mean, std = reference.predict(x, return_std=True)
-    found = fitted(x, y)
-    np.testing.assert_allclose(x @ found.mean.numpy(), mean, rtol=1e-5)
-    var = ((x @ found.factor.numpy()) ** 2).sum(1) + found.noise.item()
+    fit = fitted(x, y)
+    np.testing.assert_allclose(x @ fit.mean.numpy(), mean, rtol=1e-5)
+    var = ((x @ fit.factor.numpy()) ** 2).sum(1) + fit.noise.item()
     np.testing.assert_allclose(var, std**2, rtol=1e-4)
 
 
 def test_more_weights_than_items_still_has_an_answer():
     x, y = design(n=4)
-    found = fitted(x, y)
-    assert all(torch.isfinite(part).all() for part in found)
-    assert found.noise > 0
+    fit = fitted(x, y)
+    assert all(torch.isfinite(part).all() for part in fit)
+    assert fit.noise > 0
 
 
 def test_predictions_use_the_last_layer_of_the_trained_network():
@@ -95,10 +95,10 @@ def test_predictions_use_the_last_layer_of_the_trained_network():
         rows = _rows(last_inputs(network, x))
         trunk = network.head.trunk(network.backbone(x))
     torch.testing.assert_close(rows[:, :-1], trunk.double())
-    found = fitted(rows.numpy(), target.double().numpy())
+    fit = fitted(rows.numpy(), target.double().numpy())
     arrays = predicted(method, network, REGRESSION)
-    var = (rows @ found.factor).square().sum(1) + found.noise
-    torch.testing.assert_close(arrays["mean"][0], rows @ found.mean, rtol=1e-6, atol=0)
+    var = (rows @ fit.factor).square().sum(1) + fit.noise
+    torch.testing.assert_close(arrays["mean"][0], rows @ fit.mean, rtol=1e-6, atol=0)
     torch.testing.assert_close(arrays["var"][0], var, rtol=1e-4, atol=0)
 
 

@@ -33,10 +33,10 @@ def loss_and_parts(options, task=TASK, weight=None):
     network = built(method, task).eval()
     (batch,) = batches(task, size=48)()
     batch = Batch(x=batch.x, target=batch.target, weight=weight)
-    found = method.loss(network, batch, moment())
+    loss_value = method.loss(network, batch, moment())
     embedding = network.backbone(batch.x)
     losses = class_losses(network.head.last(embedding), batch.target, task)
-    return network, found, losses, network.head.beside(embedding)
+    return network, loss_value, losses, network.head.beside(embedding)
 
 
 def test_the_loss_is_equation_8():
@@ -87,10 +87,10 @@ def test_the_head_learns_which_items_are_hard(goal):
     options = {"goal": goal, "weight": 1.0, "width": 32}
     method = made("losspred", options)
     network = trained(method, TASK, epochs=range(40), lr=0.003)
-    found = predicted(method, network, TASK)
+    outputs = predicted(method, network, TASK)
     (batch,) = batches(TASK, size=48)()
-    chosen = found["probs"][0].gather(1, batch.target[:, None])[:, 0]
-    pair = torch.stack([found["uncertainty/head"], -chosen.log()])
+    chosen = outputs["probs"][0].gather(1, batch.target[:, None])[:, 0]
+    pair = torch.stack([outputs["uncertainty/head"], -chosen.log()])
     ranks = pair.argsort(1).argsort(1).double()
     assert torch.corrcoef(ranks)[0, 1] > 0.3
 

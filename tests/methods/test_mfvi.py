@@ -39,16 +39,16 @@ def test_kl_is_that_of_gaussians(tied):
     posterior = Normal(layer.weight, layer.stddev)
     centre = layer.weight if tied else torch.zeros_like(layer.weight)
     exact = kl_divergence(posterior, Normal(centre, 0.4)).sum()
-    got = divergence(layer, stddev=0.4, tied=tied)
-    torch.testing.assert_close(got, exact)
+    actual = divergence(layer, stddev=0.4, tied=tied)
+    torch.testing.assert_close(actual, exact)
 
 
 def test_kl_of_a_tied_prior_is_the_published_one():
     layer, prior = random_layer(), math.sqrt(2 / 27)
     spread = layer.stddev
     published = (prior / spread).log() + spread.square() / (2 * prior**2) - 0.5
-    got = divergence(layer, stddev=prior, tied=True)
-    torch.testing.assert_close(got, published.sum())
+    actual = divergence(layer, stddev=prior, tied=True)
+    torch.testing.assert_close(actual, published.sum())
 
 
 def test_kl_agrees_with_monte_carlo():
@@ -57,9 +57,9 @@ def test_kl_agrees_with_monte_carlo():
     draws = posterior.sample((4000,))
     logs = (posterior.log_prob(draws) - prior.log_prob(draws)).flatten(1).sum(1)
     error = logs.std() / len(logs) ** 0.5
-    got = divergence(layer, stddev=0.4, tied=False)
-    assert (got - logs.mean()).abs() < 4 * error
-    assert error < 0.01 * got
+    actual = divergence(layer, stddev=0.4, tied=False)
+    assert (actual - logs.mean()).abs() < 4 * error
+    assert error < 0.01 * actual
 
 
 def test_weights_of_an_item_have_the_stated_moments():

@@ -356,5 +356,5 @@ def test_dice_of_the_golden_ball_is_that_of_the_released_code():
     golden = GOLDEN["A_3d_binary"]["soft_dice_loss_mean_pred_per_rater"]
     for rater, expected in zip(item.raters, golden, strict=True):
         target = torch.from_numpy(rater)[None]
-        got = soft_dice(probs, target, torch.ones_like(target, dtype=torch.bool))
-        assert -got.item() == pytest.approx(expected, abs=1e-6)
+        actual = soft_dice(probs, target, torch.ones_like(target, dtype=torch.bool))
+        assert -actual.item() == pytest.approx(expected, abs=1e-6)

@@ -106,8 +106,8 @@ def test_the_noise_of_a_single_weight_is_gaussian():
     )
     random = random_layer(1, 1)
     exact = kl_divergence(Normal(random.weight, random.stddev), Normal(0.0, 0.4))
-    got = divergence(random, stddev=0.4, tied=False)
-    assert got.item() == pytest.approx(exact.item())
+    actual = divergence(random, stddev=0.4, tied=False)
+    assert actual.item() == pytest.approx(exact.item())
 
 
 @pytest.mark.parametrize("count", [2, 3, 10, 1000])
@@ -131,9 +131,9 @@ def test_kl_agrees_with_monte_carlo(tied):
     prior = Normal(mean if tied else torch.zeros_like(mean), 0.8)
     logs = posterior - prior.log_prob(weights).flatten(1).sum(1)
     error = logs.std().item() / len(logs) ** 0.5
-    got = divergence(random, stddev=0.8, tied=tied).item()
-    assert abs(got - logs.mean().item()) < 4 * error
-    assert error < 0.01 * got
+    actual = divergence(random, stddev=0.8, tied=tied).item()
+    assert abs(actual - logs.mean().item()) < 4 * error
+    assert error < 0.01 * actual
 
 
 def test_kl_is_least_where_noise_reaches_as_far_as_the_prior():
@@ -141,10 +141,10 @@ def test_kl_is_least_where_noise_reaches_as_far_as_the_prior():
     best = math.log(math.expm1(math.sqrt(count) * prior))
     random = random_layer()
     nn.init.constant_(random.rho, best)
-    got = divergence(random, stddev=prior, tied=True)
-    (gradient,) = torch.autograd.grad(got, random.rho)
+    actual = divergence(random, stddev=prior, tied=True)
+    (gradient,) = torch.autograd.grad(actual, random.rho)
     assert gradient.abs().max() < 1e-9
-    assert got > 0
+    assert actual > 0
 
 
 def test_the_released_length_is_over_the_outputs_of_each_input():
@@ -181,8 +181,8 @@ def test_a_tied_kl_falls_as_deviations_grow_to_the_prior_s(norm):
     random = random_layer(noise=NOISES[norm])
     variance = random.noise.variance(random.rho.shape)
     nn.init.constant_(random.rho, math.log(math.expm1(0.3 / variance**0.5)))
-    got = divergence(random, stddev=0.3, tied=True)
-    (gradient,) = torch.autograd.grad(got, random.rho)
+    actual = divergence(random, stddev=0.3, tied=True)
+    (gradient,) = torch.autograd.grad(actual, random.rho)
     assert gradient.abs().max() < 1e-9
 
 

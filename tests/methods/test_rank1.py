@@ -59,8 +59,8 @@ def test_fixed_vectors_are_the_layer_with_a_scaled_weight(make, shape):
     with torch.no_grad():
         scaled.mean.copy_(torch.randn(before + after))
         scaled.rho.fill_(-200.0)  # no spread at all
-        found = scaled(x)
-    for item, out in zip(x, found, strict=True):
+        image = scaled(x)
+    for item, out in zip(x, image, strict=True):
         expected = scaled_by_hand(
             layer, item, scaled.mean.detach()[:before], scaled.mean.detach()[before:]
         )
@@ -75,11 +75,11 @@ def test_every_item_has_vectors_of_its_own(make, shape):
     before, after = scaled._channels
     with torch.no_grad():
         torch.manual_seed(1)
-        found = scaled(x)
+        image = scaled(x)
         torch.manual_seed(1)
         noise = torch.randn(3, before + after)
         vectors = scaled.mean + functional.softplus(scaled.rho) * noise
-    for item, out, vector in zip(x, found, vectors, strict=True):
+    for item, out, vector in zip(x, image, vectors, strict=True):
         expected = scaled_by_hand(layer, item, vector[:before], vector[before:])
         torch.testing.assert_close(out, expected, rtol=1e-4, atol=1e-5)
 
@@ -162,26 +162,26 @@ def test_draws_have_the_moments_of_the_vectors():
     torch.manual_seed(0)
     scaled = _ScaledLayer(nn.Linear(3, 1, bias=False), 0.5)
     x = torch.tensor([0.3, -1.0, 2.0])
-    found = scaled(x.expand(200_000, 3))[:, 0].double()
+    image = scaled(x.expand(200_000, 3))[:, 0].double()
     mean, variance = scaled.mean.double(), functional.softplus(scaled.rho).square()
     weighed = scaled.layer.weight[0] * x
     inner, spread = (weighed * mean[:3]).sum(), (weighed.square() * variance[:3]).sum()
     second = (inner**2 + spread) * (mean[3] ** 2 + variance[3])
-    assert found.mean().item() == pytest.approx((inner * mean[3]).item(), abs=0.01)
-    assert found.square().mean().item() == pytest.approx(second.item(), rel=0.02)
+    assert image.mean().item() == pytest.approx((inner * mean[3]).item(), abs=0.01)
+    assert image.square().mean().item() == pytest.approx(second.item(), rel=0.02)
 
 
 def test_scaling_keeps_precision_and_layout():
     scaled = _ScaledLayer(nn.Conv2d(4, 6, 3, padding=1), 0.1)
     scaled = scaled.to(memory_format=torch.channels_last)
     x = torch.rand(2, 4, 8, 8).to(memory_format=torch.channels_last)
-    seen = []
-    with torch.autocast("cpu", torch.bfloat16), _dtypes(seen):
+    calls = []
+    with torch.autocast("cpu", torch.bfloat16), _dtypes(calls):
         y = scaled(x.bfloat16())
     assert y.dtype == torch.bfloat16
     assert y.is_contiguous(memory_format=torch.channels_last)
     # Nothing of the size of an image is ever in 32 bits.
-    assert {dtype for dtype, size in seen if size >= x.numel()} == {torch.bfloat16}
+    assert {dtype for dtype, size in calls if size >= x.numel()} == {torch.bfloat16}
 
 
 class _dtypes(torch.utils._python_dispatch.TorchDispatchMode):  # noqa: N801

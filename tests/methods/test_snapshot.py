@@ -31,8 +31,8 @@ def test_each_member_predicts_as_the_network_did_at_the_end_of_its_cycle():
                 expected.append(plain_predict(network.eval(), x, TASK)["probs"][0])
     with torch.no_grad():
         method.after(network.eval(), batches(TASK))
-        found = method.predict(network, x, TASK)["probs"]
-    assert torch.equal(found, torch.stack(expected))
+        outputs = method.predict(network, x, TASK)["probs"]
+    assert torch.equal(outputs, torch.stack(expected))
 
 
 @pytest.mark.parametrize("cycles", [1, 4])

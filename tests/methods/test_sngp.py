@@ -62,30 +62,30 @@ def test_the_covariance_is_that_of_equation_7():
         ).double()
     exact = torch.linalg.inv(torch.eye(20) + phi.T @ phi)
     wanted = ((phi @ exact) * phi).sum(1)
-    found = predicted(method, network, TASK)
-    assert found["uncertainty/variance"].tolist() == pytest.approx(
+    outputs = predicted(method, network, TASK)
+    assert outputs["uncertainty/variance"].tolist() == pytest.approx(
         wanted.tolist(), rel=1e-3
     )
     shrunk = head.linear(phi.float()) / (1 + wanted.float()).sqrt()[:, None]
-    assert found["probs"][0] == pytest.approx(shrunk.softmax(1).detach(), abs=1e-5)
+    assert outputs["probs"][0] == pytest.approx(shrunk.softmax(1).detach(), abs=1e-5)
 
 
 def test_the_precision_grows_with_an_epoch_and_starts_anew():
     method = made("sngp", {"features": 20})
     network = built(method, TASK).train()
     head = network.head.last
-    seen = []
+    calls = []
     for epoch in range(2):
         method.epoch(network, moment(epoch), batches(TASK))
         assert torch.equal(head.precision, torch.eye(20, dtype=torch.float64))
         for batch in batches(TASK)():
             method.loss(network, batch, moment(epoch))
-        seen.append(head.precision.trace().item())
+        calls.append(head.precision.trace().item())
     # The square of a cosine is 1/2 on average.
-    assert seen == pytest.approx([20 + 48 * 20 / 2] * 2, rel=0.1)
+    assert calls == pytest.approx([20 + 48 * 20 / 2] * 2, rel=0.1)
     network.eval()
     method.loss(network, batch, moment(1))
-    assert head.precision.trace().item() == seen[1]
+    assert head.precision.trace().item() == calls[1]
 
 
 def test_what_is_far_from_training_items_is_uncertain():
@@ -152,9 +152,9 @@ def test_networks_without_convolutions_have_nothing_to_bound():
 def test_two_classes_have_two_logits():
     task = Task(name="classification", classes=2)
     method = made("sngp", {"features": 8})
-    found = predicted(method, built(method, task), task)
-    assert found["probs"].shape == (1, 48, 2)
-    assert found["uncertainty/variance"].isfinite().all()
+    outputs = predicted(method, built(method, task), task)
+    assert outputs["probs"].shape == (1, 48, 2)
+    assert outputs["uncertainty/variance"].isfinite().all()
 
 
 def test_impossible_options_are_refused():

@@ -48,42 +48,45 @@ def difference(classes, pixels):
 @pytest.mark.parametrize("task", [TWO, THREE], ids=["two", "three"])
 def test_moments_are_those_of_the_closed_form(task):
     maps = outputs(task.classes)
-    found = gaussian(maps, task)
+    density = gaussian(maps, task)
     wanted = paper_distribution(maps, task.classes)
     turn = difference(task.classes, 9)
     mean = wanted.mean @ turn.T
     covariance = turn @ wanted.covariance_matrix @ turn.T
-    factor = found.factor
-    made_of = factor.transpose(1, 2) @ factor + found.deviation.square().diag_embed()
-    torch.testing.assert_close(found.mean, mean)
+    factor = density.factor
+    made_of = factor.transpose(1, 2) @ factor + density.deviation.square().diag_embed()
+    torch.testing.assert_close(density.mean, mean)
     torch.testing.assert_close(made_of, covariance, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("task", [TWO, THREE], ids=["two", "three"])
 def test_draws_have_these_moments(task):
     torch.manual_seed(1)
-    found = gaussian(outputs(task.classes, side=2), task)
+    density = gaussian(outputs(task.classes, side=2), task)
     count = 40_000
-    drawn = logit_draws(found, count)
-    factor, deviation = found.factor, found.deviation
+    drawn = logit_draws(density, count)
+    factor, deviation = density.factor, density.deviation
     covariance = factor.transpose(1, 2) @ factor + deviation.square().diag_embed()
     spread = covariance.diagonal(dim1=1, dim2=2).sqrt()
-    error = (drawn.mean(1) - found.mean).abs() / spread
+    error = (drawn.mean(1) - density.mean).abs() / spread
     assert error.max() < 5 / math.sqrt(count)
-    centred = drawn - found.mean[:, None]
+    centred = drawn - density.mean[:, None]
     empirical = centred.transpose(1, 2) @ centred / count
     scale = spread[:, :, None] * spread[:, None]
     assert ((empirical - covariance).abs() / scale).max() < 7 / math.sqrt(count)
 
 
 def test_without_a_factor_logits_are_independent():
-    found = gaussian(outputs(3), THREE)
-    for still in (found._replace(factor=None), found._replace(factor=0 * found.factor)):
+    density = gaussian(outputs(3), THREE)
+    for still in (
+        density._replace(factor=None),
+        density._replace(factor=0 * density.factor),
+    ):
         torch.manual_seed(2)
         drawn = logit_draws(still, 20_000)
         correlation = torch.corrcoef(drawn[0].T) - torch.eye(27)
         assert correlation.abs().max() < 0.04
-        torch.testing.assert_close(drawn.std(1), found.deviation, rtol=0.05, atol=0)
+        torch.testing.assert_close(drawn.std(1), density.deviation, rtol=0.05, atol=0)
 
 
 def test_channels_last_changes_nothing():
@@ -96,12 +99,12 @@ def test_channels_last_changes_nothing():
 
 @pytest.mark.parametrize("task", [TWO, THREE], ids=["two", "three"])
 def test_likelihood_is_the_sum_over_labelled_pixels(task, monkeypatch):
-    found = gaussian(outputs(task.classes), task)
-    fixed = logit_draws(found, 4)
+    density = gaussian(outputs(task.classes), task)
+    fixed = logit_draws(density, 4)
     monkeypatch.setattr("qualms.methods.ssn.logit_draws", lambda *_: fixed)
     target = torch.randint(0, task.classes, (2, 3, 3))
     target[:, 1] = 255
-    logs = draw_likelihoods(found, target, task, 4)
+    logs = draw_likelihoods(density, target, task, 4)
     for item in range(2):
         for draw in range(4):
             logits = fixed[item, draw].view(-1, 9)

@@ -84,8 +84,8 @@ def test_predicting_leaves_the_network_as_it_is():
     method = swag(start=0.0, draws=3)
     network = trained(method, TASK)
     before = {name: part.clone() for name, part in network.state_dict().items()}
-    found = predicted(method, network, TASK)
-    assert found["probs"].shape[0] == 3
+    outputs = predicted(method, network, TASK)
+    assert outputs["probs"].shape[0] == 3
     assert all(torch.equal(part, before[n]) for n, part in network.state_dict().items())
     momenta = [m.momentum for m in network.modules() if isinstance(m, nn.BatchNorm2d)]
     assert momenta
@@ -113,11 +113,11 @@ def test_heads_on_cached_features_are_drawn_alone():
             network.head.last.bias += 1.0 + torch.arange(3)
             method.epoch(head, moment(epoch), batches(TASK))
         method.after(head, batches(TASK))
-        found = method.predict(network.eval(), x, TASK)["probs"]
+        outputs = method.predict(network.eval(), x, TASK)["probs"]
         assert network.fitted.get("weights").shape[1] < sum(
             part.numel() for part in network.parameters()
         )
-        for draw, values in zip(found, network.fitted.get("weights"), strict=True):
+        for draw, values in zip(outputs, network.fitted.get("weights"), strict=True):
             assign(trained_parts(network), values)
             assert torch.allclose(network(x).softmax(1), draw)
 

@@ -68,11 +68,11 @@ def test_classes_stay_and_probabilities_are_those_of_the_divided_logits():
     task = TASKS["classification"]
     method, network = calibrated(task)
     value = network.fitted.get("temperature")
-    found = predicted(method, network, task)["probs"][0]
+    outputs = predicted(method, network, task)["probs"][0]
     with torch.no_grad():
         logits = network(data(task)[0])
-    assert torch.equal(found.argmax(1), logits.argmax(1))
-    assert torch.allclose(found, (logits / value).softmax(1))
+    assert torch.equal(outputs.argmax(1), logits.argmax(1))
+    assert torch.allclose(outputs, (logits / value).softmax(1))
 
 
 def test_a_scale_of_the_logits_goes_into_the_temperature():

@@ -23,11 +23,11 @@ def recorded(method, task, x):
     """What the network sees in each pass, and what is predicted."""
     torch.manual_seed(0)
     network = method.build(PerVoxel(), task).eval()
-    seen = []
-    network.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    calls = []
+    network.register_forward_pre_hook(lambda _, inputs: calls.append(inputs[0]))
     torch.manual_seed(0)
     with torch.no_grad():
-        return seen, method.predict(network, x, task)
+        return calls, method.predict(network, x, task)
 
 
 def test_a_volume_has_eight_flips_clean_and_noisy():

@@ -50,7 +50,7 @@ def loss_of(method, network, batch, at=None):
 def test_the_loss_is_likelihood_and_weighted_kl(name, prior):
     method = made(name, {"prior": prior, "tempering": 0.5, "l2": 0.01})
     network, batch = built(method, CLASSES), one_batch()
-    got = loss_of(method, network, batch, moment(step=60))
+    actual = loss_of(method, network, batch, moment(step=60))
     torch.manual_seed(4)
     likelihood = plain_loss(network, batch, moment())
     kl = sum(
@@ -65,7 +65,7 @@ def test_the_loss_is_likelihood_and_weighted_kl(name, prior):
     squares = sum(weight.square().sum() for weight in fixed)
     # After 60 of 100 epochs the rise over 200 is at 0.3.
     expected = likelihood + 0.5 * 0.3 * kl / 48 + 0.01 * squares
-    torch.testing.assert_close(got, expected)
+    torch.testing.assert_close(actual, expected)
 
 
 @each_method
@@ -111,8 +111,8 @@ def test_almost_no_noise_gives_the_plain_network(name):
     network = built(method, CLASSES)
     network.load_state_dict(plain.state_dict(), strict=False)
     expected = predicted(made("map"), plain, CLASSES)["probs"]
-    got = predicted(method, network, CLASSES)["probs"]
-    torch.testing.assert_close(got, expected.expand(2, -1, -1))
+    actual = predicted(method, network, CLASSES)["probs"]
+    torch.testing.assert_close(actual, expected.expand(2, -1, -1))
 
 
 @each_method

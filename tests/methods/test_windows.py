@@ -95,8 +95,8 @@ def test_windows_keep_the_distribution_of_each_pixel(name):
         plain = network(x)
         with through_windows(network, Windows(sides=(6, 5))):
             torch.testing.assert_close(network(x), plain)
-    found = predicted(case, x, Windows(sides=(6, 5)))
-    assert found["mean_probs"].shape == (1, 3, 11, 14)
+    outputs = predicted(case, x, Windows(sides=(6, 5)))
+    assert outputs["mean_probs"].shape == (1, 3, 11, 14)
 
 
 def test_outputs_are_the_weighted_mean_of_the_logits_of_windows():
@@ -166,9 +166,9 @@ def test_mutual_information_of_mc_dropout_survives_windows():
     x = torch.randn(1, 1, 48, 48)
 
     def information(blend):
-        found = predicted(case, x, Windows(sides=(16, 16), overlap=0.5, blend=blend))
-        total = torch.special.entr(found["mean_probs"]).sum(1)
-        return float((total - found["expected_entropy"]).mean())
+        outputs = predicted(case, x, Windows(sides=(16, 16), overlap=0.5, blend=blend))
+        total = torch.special.entr(outputs["mean_probs"]).sum(1)
+        return float((total - outputs["expected_entropy"]).mean())
 
     apart = predicted(case, x, Windows(sides=(16, 16), overlap=0))
     total = torch.special.entr(apart["mean_probs"]).sum(1)

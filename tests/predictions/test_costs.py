@@ -107,10 +107,10 @@ def test_a_hundred_thousand_columns_take_seconds(tmp_path, known):
     if known:
         path.write_text(f"target,{','.join(names)}\n0,{','.join(cells)}\n")
     start = time.process_time()
-    found = read(path)
+    predictions = read(path)
     assert time.process_time() - start < 20
-    assert found.classes == (100_000 if known else 2)
-    assert len(found.notes) <= 1
+    assert predictions.classes == (100_000 if known else 2)
+    assert len(predictions.notes) <= 1
 
 
 @linux

@@ -37,11 +37,11 @@ def test_a_flipped_bit_is_refused_or_changes_nothing(tmp_path, ending):
         harmed[at] ^= 1 << at % 7
         path.write_bytes(bytes(harmed))
         try:
-            found = read(path)
+            predictions = read(path)
         except PredictionsError:
             refused += 1
         else:
-            assert told(found) == before, at
+            assert told(predictions) == before, at
     assert refused > len(places) / 5
 
 

@@ -22,9 +22,9 @@ def test_the_writer_writes_predictions(tmp_path, monkeypatch, name):
     pytest.importorskip(framework)
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(EXAMPLES / f"write_{name}.py"))
-    found = read(tmp_path / f"{name}.safetensors")
-    assert (found.task, found.draws) == (task, draws)
-    assert found.notes == ()
+    predictions = read(tmp_path / f"{name}.safetensors")
+    assert (predictions.task, predictions.draws) == (task, draws)
+    assert predictions.notes == ()
 
 
 @pytest.mark.parametrize("name", WRITERS)

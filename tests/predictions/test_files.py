@@ -161,9 +161,9 @@ def test_safetensors_of_pytorch_users_are_read(tmp_path):
         "weights": torch.zeros(3, dtype=torch.bfloat16),
     }
     save_torch(held, path, metadata={"item": json.dumps(["a", "b"])})
-    found = read(path)
-    assert found.arrays["probs"][0, :, 1].tolist() == [0.25, 0.5]
-    assert found.arrays["item"].tolist() == ["a", "b"]
+    predictions = read(path)
+    assert predictions.arrays["probs"][0, :, 1].tolist() == [0.25, 0.5]
+    assert predictions.arrays["item"].tolist() == ["a", "b"]
 
 
 @pytest.mark.parametrize("text", ["a", "[1]", '{"a": 1}', '["a", null]'])
@@ -258,11 +258,11 @@ def test_a_parquet_file_from_elsewhere_is_read(tmp_path):
         }
     )
     parquet.write_table(table, path)
-    found = read(path)
-    assert found.arrays["group"].tolist() == ["a", "b"]
-    assert found.arrays["shifted"].tolist() == [True, False]
-    assert found.named("uncertainty")["v.2"].tolist() == [1, 2]
-    assert "'nested'" in found.notes[0]
+    predictions = read(path)
+    assert predictions.arrays["group"].tolist() == ["a", "b"]
+    assert predictions.arrays["shifted"].tolist() == [True, False]
+    assert predictions.named("uncertainty")["v.2"].tolist() == [1, 2]
+    assert "'nested'" in predictions.notes[0]
 
 
 @pytest.mark.parametrize(

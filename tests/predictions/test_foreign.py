@@ -69,9 +69,9 @@ GIVEN = {
 
 @pytest.mark.parametrize("kind", GIVEN)
 def test_numbers_of_every_framework_are_read(kind):
-    found = build({"target": TARGET, "prob": GIVEN[kind]})
-    assert found.arrays["probs"][0, :, 1].tolist() == PROB
-    assert found.arrays["probs"].dtype.isnative
+    predictions = build({"target": TARGET, "prob": GIVEN[kind]})
+    assert predictions.arrays["probs"][0, :, 1].tolist() == PROB
+    assert predictions.arrays["probs"].dtype.isnative
 
 
 @pytest.mark.parametrize(
@@ -88,9 +88,9 @@ def test_numbers_of_every_framework_are_read(kind):
     ids=lambda names: f"{type(names).__name__} {getattr(names, 'dtype', '')}",
 )
 def test_text_of_every_framework_is_read(names):
-    found = build({"target": TARGET, "prob": PROB, "item": names, "group": names})
-    assert found.arrays["item"].tolist() == ["a", "b", "c"]
-    assert found.arrays["group"].dtype.kind == "U"
+    predictions = build({"target": TARGET, "prob": PROB, "item": names, "group": names})
+    assert predictions.arrays["item"].tolist() == ["a", "b", "c"]
+    assert predictions.arrays["group"].dtype.kind == "U"
 
 
 @pytest.mark.parametrize(
@@ -103,13 +103,13 @@ def test_text_of_every_framework_is_read(names):
     ],
 )
 def test_flags_of_every_framework_are_read(flags):
-    found = build({"target": TARGET, "prob": PROB, "shifted": flags})
-    assert found.arrays["shifted"].tolist() == [True, False, True]
+    predictions = build({"target": TARGET, "prob": PROB, "shifted": flags})
+    assert predictions.arrays["shifted"].tolist() == [True, False, True]
 
 
 def test_draws_may_come_as_a_list_of_tensors():
-    found = build({"target": TARGET, "prob": [torch.tensor(PROB)] * 4})
-    assert found.draws == 4
+    predictions = build({"target": TARGET, "prob": [torch.tensor(PROB)] * 4})
+    assert predictions.draws == 4
 
 
 class Stubborn:

@@ -92,9 +92,9 @@ def test_a_damaged_folder_is_read_or_refused(tmp_path, hits, inside):
     path.write_bytes(data)
 
     def act():
-        found = read(folder)
-        assert len(list(found.maps)) == found.n
-        return found
+        predictions = read(folder)
+        assert len(list(predictions.maps)) == predictions.n
+        return predictions
 
     refused_or_read(act)
 

@@ -52,13 +52,13 @@ def test_numbers_of_numpy_are_taken():
 
 
 def test_unknown_fields_are_noted_and_kept():
-    found = build(made.classification(), header={"seeds": 3, "mood": "good"})
-    assert found.notes == (
+    predictions = build(made.classification(), header={"seeds": 3, "mood": "good"})
+    assert predictions.notes == (
         "header field 'seeds' is not known and is kept under 'about'. Did you mean "
         "'seed'?",
         "header field 'mood' is not known and is kept under 'about'.",
     )
-    assert found.header.about == {"seeds": 3, "mood": "good"}
+    assert predictions.header.about == {"seeds": 3, "mood": "good"}
 
 
 @pytest.mark.parametrize("ending", [".safetensors", ".npz", ".csv", ".parquet"])
@@ -71,9 +71,9 @@ def test_unknown_fields_survive_the_round_trip(tmp_path, ending):
 
 
 def test_an_unknown_field_that_is_no_json_is_left_out():
-    found = build(made.classification(), header={"model": object()})
-    assert found.header.about == {}
-    assert "does not hold JSON values: left out" in found.notes[0]
+    predictions = build(made.classification(), header={"model": object()})
+    assert predictions.header.about == {}
+    assert "does not hold JSON values: left out" in predictions.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -113,18 +113,21 @@ def test_what_is_kept_of_a_header_can_be_read_again(tmp_path, levels):
     path = tmp_path / "p.npz"
     header = '{"mood": ' + "[" * levels + "]" * levels + "}"
     np.savez(path, target=[0, 1], prob=[0.1, 0.9], header=header)
-    found = read(path)
-    assert read(write(tmp_path / "q.npz", found)).header.about == found.header.about
-    assert bool(found.header.about) == (levels <= 40)
+    predictions = read(path)
+    assert (
+        read(write(tmp_path / "q.npz", predictions)).header.about
+        == predictions.header.about
+    )
+    assert bool(predictions.header.about) == (levels <= 40)
 
 
 def test_messages_and_notes_have_a_bounded_length(tmp_path):
     long = "x" * 90_000
     np.savez(tmp_path / "p.npz", target=[0, 1], prob=[0.1, 0.9], **{long[:200]: [1]})
     many = {f"{k}{long}": 1 for k in range(50)}
-    found = build(made.classification(), header=many | {"dataset": "a"})
-    assert len(found.notes) == 21
-    assert max(map(len, found.notes)) <= 500
+    predictions = build(made.classification(), header=many | {"dataset": "a"})
+    assert len(predictions.notes) == 21
+    assert max(map(len, predictions.notes)) <= 500
     for header in (
         {"shapes": {long: [1]}},
         {"select": {long: "mean"}},

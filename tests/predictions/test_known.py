@@ -39,30 +39,30 @@ def test_a_target_of_minus_one_and_known_say_the_same(make):
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.uint64, np.float32, bool])
 def test_the_class_of_an_unknown_item_may_be_anything(dtype):
     target = np.array([0, 1, 99]).astype(dtype)
-    found = build({"target": target, "prob": [0.1, 0.2, 0.3], "known": [1, 1, 0]})
-    assert found.arrays["target"].tolist() == [0, 1, -1]
+    predictions = build({"target": target, "prob": [0.1, 0.2, 0.3], "known": [1, 1, 0]})
+    assert predictions.arrays["target"].tolist() == [0, 1, -1]
 
 
 def test_without_unknown_items_nothing_is_added():
     assert build(made.classification()).get("known") is None
-    found = build(made.classification() | {"known": np.ones(N, bool)})
-    assert found.arrays["known"].all()
+    predictions = build(made.classification() | {"known": np.ones(N, bool)})
+    assert predictions.arrays["known"].all()
 
 
 def test_in_regression_known_is_kept_and_the_target_stays():
     arrays = made.regression() | {"known": SOME, "target": np.full(N, -1.0)}
-    found = build(arrays)
-    assert (found.arrays["target"] == -1).all()
-    assert found.arrays["known"].tolist() == SOME.tolist()
+    predictions = build(arrays)
+    assert (predictions.arrays["target"] == -1).all()
+    assert predictions.arrays["known"].tolist() == SOME.tolist()
 
 
 @pytest.mark.parametrize("ending", FILES)
 def test_unknown_items_come_back(tmp_path, ending):
     given = build(made.classification(1) | {"known": SOME})
-    found = read(write(tmp_path / f"p{ending}", given))
-    assert found.arrays["known"].tolist() == SOME.tolist()
-    assert found.arrays["target"].tolist() == given.arrays["target"].tolist()
-    assert found.notes == ()
+    predictions = read(write(tmp_path / f"p{ending}", given))
+    assert predictions.arrays["known"].tolist() == SOME.tolist()
+    assert predictions.arrays["target"].tolist() == given.arrays["target"].tolist()
+    assert predictions.notes == ()
 
 
 def test_segmented_items_may_be_unknown(tmp_path):
@@ -95,19 +95,19 @@ NO_TARGET = (
 )
 def test_a_file_without_targets_is_valid(tmp_path, make, ending):
     arrays = {name: array for name, array in make().items() if name != "target"}
-    found = read(write(tmp_path / f"p{ending}", arrays))
-    assert found.n == N
-    assert found.notes == (NO_TARGET,)
+    predictions = read(write(tmp_path / f"p{ending}", arrays))
+    assert predictions.n == N
+    assert predictions.notes == (NO_TARGET,)
     with pytest.raises(PredictionsError, match=r"has no 'target'.* but not scored"):
-        found.require_target()
+        predictions.require_target()
 
 
 def test_files_without_targets_are_pooled_and_may_take_them_from_another():
     whole = made.classification()
     bare = {name: array for name, array in whole.items() if name != "target"}
-    found = pool([build(bare), build(bare)])
-    assert found.draws == 2 * made.DRAWS
-    assert found.notes == (NO_TARGET,)
+    pooled_predictions = pool([build(bare), build(bare)])
+    assert pooled_predictions.draws == 2 * made.DRAWS
+    assert pooled_predictions.notes == (NO_TARGET,)
     mixed = pool([build(bare), build(whole)])
     assert mixed.arrays["target"].tolist() == whole["target"].tolist()
     assert mixed.notes == ()
@@ -171,21 +171,21 @@ EXTRA = {
 @pytest.mark.parametrize("ending", FILES)
 def test_extra_arrays_are_kept_as_they_are(tmp_path, ending):
     path = write(tmp_path / f"p{ending}", made.classification(1) | EXTRA)
-    found = read(path)
-    assert found.notes == ()
-    assert set(found.named("extra")) == {name[6:] for name in EXTRA}
+    predictions = read(path)
+    assert predictions.notes == ()
+    assert set(predictions.named("extra")) == {name[6:] for name in EXTRA}
     for name, array in EXTRA.items():
-        np.testing.assert_array_equal(found.arrays[name], array)
-        assert found.arrays[name].dtype.kind == array.dtype.kind
+        np.testing.assert_array_equal(predictions.arrays[name], array)
+        assert predictions.arrays[name].dtype.kind == array.dtype.kind
 
 
 def test_extra_arrays_may_have_any_shape_but_in_a_table(tmp_path):
     deep = {"extra/logits": np.zeros((5, 2, 3)), "extra/one": np.float64(3)}
     arrays = made.classification(1) | deep
     for ending in (".safetensors", ".npz"):
-        found = read(write(tmp_path / f"p{ending}", arrays))
-        assert found.arrays["extra/logits"].shape == (5, 2, 3)
-        assert found.arrays["extra/one"] == 3
+        predictions = read(write(tmp_path / f"p{ending}", arrays))
+        assert predictions.arrays["extra/logits"].shape == (5, 2, 3)
+        assert predictions.arrays["extra/one"] == 3
     with pytest.raises(PredictionsError, match="does not fit into a table"):
         write(tmp_path / "p.csv", arrays)
 
@@ -194,11 +194,11 @@ def test_extra_arrays_may_have_any_shape_but_in_a_table(tmp_path):
 def test_the_axis_of_items_comes_after_the_draws(draws):
     deep = {"extra/logits": np.zeros((5, 2, 3)), "extra/one": np.float64(3)}
     for arrays in (made.classification(draws), made.regression(draws)):
-        found = build(arrays | EXTRA | deep)
-        for name, array in found.arrays.items():
-            axis = found.item_axis(name)
+        predictions = build(arrays | EXTRA | deep)
+        for name, array in predictions.arrays.items():
+            axis = predictions.item_axis(name)
             assert (axis is None) == (name in deep)
-            assert axis is None or array.shape[axis] == found.n
+            assert axis is None or array.shape[axis] == predictions.n
             if name in ("probs", "mean", "var") or name.startswith("select/"):
                 assert axis == 1
 

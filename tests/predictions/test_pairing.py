@@ -101,16 +101,16 @@ def test_the_order_of_the_runs_changes_no_bit_of_a_pool():
 def test_probabilities_that_were_tied_stay_tied():
     row = np.array([0.5003, 0.1, 0.1, 0.2, 0.1])
     probs = np.stack([row, row[::-1], np.roll(row, 2), [0.2] * 5])
-    found = build({"target": [0] * 4, "probs": probs}).arrays["probs"][0]
+    predictions = build({"target": [0] * 4, "probs": probs}).arrays["probs"][0]
     assert "renormalised" in build({"target": [0] * 4, "probs": probs}).notes[0]
-    assert len(set(found[:3].max(axis=1).tolist())) == 1
-    assert len(set(found[:3].min(axis=1).tolist())) == 1
+    assert len(set(predictions[:3].max(axis=1).tolist())) == 1
+    assert len(set(predictions[:3].min(axis=1).tolist())) == 1
 
 
 def test_probabilities_that_sum_to_one_but_for_rounding_keep_their_bits():
     rng = np.random.default_rng(0)
     for dtype in (np.float32, np.float64):
         probs = rng.dirichlet(np.ones(7), 500).astype(dtype)
-        found = build({"target": [0] * 500, "probs": probs})
-        assert found.notes == ()
-        np.testing.assert_array_equal(found.arrays["probs"][0], probs)
+        predictions = build({"target": [0] * 500, "probs": probs})
+        assert predictions.notes == ()
+        np.testing.assert_array_equal(predictions.arrays["probs"][0], probs)

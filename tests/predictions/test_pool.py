@@ -23,44 +23,53 @@ def joined(parts, *names):
 @pytest.mark.parametrize("draws", [(1, 1), (2, 3, 1)])
 def test_draws_are_concatenated(draws):
     parts = [made.classification(m, seed) for seed, m in enumerate(draws)]
-    found = pool(build(part) for part in parts)
+    pooled_predictions = pool(build(part) for part in parts)
     whole = build(joined(parts, "probs"))
-    assert found.draws == whole.draws == sum(draws)
-    np.testing.assert_array_equal(found.arrays["probs"], whole.arrays["probs"])
+    assert pooled_predictions.draws == whole.draws == sum(draws)
+    np.testing.assert_array_equal(
+        pooled_predictions.arrays["probs"], whole.arrays["probs"]
+    )
     for name in ("target", "item", "group", "cluster", "shifted", "target_probs"):
-        np.testing.assert_array_equal(found.arrays[name], whole.arrays[name])
+        np.testing.assert_array_equal(
+            pooled_predictions.arrays[name], whole.arrays[name]
+        )
 
 
 def test_means_and_variances_are_concatenated():
     parts = [made.regression(m, seed) for seed, m in enumerate((2, 3))]
-    found = pool([build(part, header=RULES) for part in parts])
+    pooled_predictions = pool([build(part, header=RULES) for part in parts])
     for name in ("mean", "var"):
         np.testing.assert_array_equal(
-            found.arrays[name], np.concatenate([part[name] for part in parts])
+            pooled_predictions.arrays[name],
+            np.concatenate([part[name] for part in parts]),
         )
 
 
 def test_selection_scores_are_combined_by_their_rule():
     parts = [made.regression(m, seed) for seed, m in enumerate((2, 3))]
-    found = pool([build(part, header=RULES) for part in parts])
+    pooled_predictions = pool([build(part, header=RULES) for part in parts])
     logs = np.concatenate([part["select/gmm"] for part in parts]).astype(float)
-    assert found.named("select")["gmm"].shape == (1, made.N)
+    assert pooled_predictions.named("select")["gmm"].shape == (1, made.N)
     np.testing.assert_allclose(
-        found.named("select")["gmm"][0], -np.log(np.exp(-logs).mean(axis=0)), rtol=1e-12
+        pooled_predictions.named("select")["gmm"][0],
+        -np.log(np.exp(-logs).mean(axis=0)),
+        rtol=1e-12,
     )
     # One value per item stands for all draws of its run, so runs weigh as their draws.
     knn = [part["select/knn"].astype(float) for part in parts]
     np.testing.assert_allclose(
-        found.named("select")["knn"][0], (2 * knn[0] + 3 * knn[1]) / 5, rtol=1e-12
+        pooled_predictions.named("select")["knn"][0],
+        (2 * knn[0] + 3 * knn[1]) / 5,
+        rtol=1e-12,
     )
-    assert found.header.select == RULES["select"]
+    assert pooled_predictions.header.select == RULES["select"]
 
 
 def test_log_likelihoods_far_below_zero_do_not_vanish():
     part = made.regression(2)
     part["select/gmm"] = np.full((2, made.N), -5000.0)
-    found = pool([build(part, header=RULES)])
-    np.testing.assert_allclose(found.named("select")["gmm"], -5000.0)
+    pooled_predictions = pool([build(part, header=RULES)])
+    np.testing.assert_allclose(pooled_predictions.named("select")["gmm"], -5000.0)
 
 
 @pytest.mark.parametrize("make", [made.classification, made.regression])
@@ -87,11 +96,11 @@ def test_the_order_of_the_runs_changes_only_the_order_of_draws():
 
 def test_a_pool_of_one_is_the_run_itself():
     one = build(made.classification(), header={"seed": 3})
-    found = pool([one])
-    assert found.arrays.keys() == one.arrays.keys()
+    pooled_predictions = pool([one])
+    assert pooled_predictions.arrays.keys() == one.arrays.keys()
     for name, array in one.arrays.items():
-        np.testing.assert_array_equal(found.arrays[name], array)
-    assert found.header == Header(task="classification", seed=3, pooled=1)
+        np.testing.assert_array_equal(pooled_predictions.arrays[name], array)
+    assert pooled_predictions.header == Header(task="classification", seed=3, pooled=1)
 
 
 def test_a_pool_can_be_written_and_read(tmp_path):
@@ -99,11 +108,13 @@ def test_a_pool_can_be_written_and_read(tmp_path):
         write(tmp_path / f"{seed}.safetensors", made.classification(2, seed))
         for seed in range(3)
     ]
-    found = pool(paths)
-    again = read(write(tmp_path / "pool.safetensors", found))
-    np.testing.assert_array_equal(found.arrays["probs"], again.arrays["probs"])
+    pooled_predictions = pool(paths)
+    again = read(write(tmp_path / "pool.safetensors", pooled_predictions))
+    np.testing.assert_array_equal(
+        pooled_predictions.arrays["probs"], again.arrays["probs"]
+    )
     assert again.header.pooled == 3
-    assert found.source == f"pool of {', '.join(map(str, paths))}"
+    assert pooled_predictions.source == f"pool of {', '.join(map(str, paths))}"
 
 
 def test_the_header_keeps_what_the_runs_share():
@@ -125,9 +136,9 @@ def test_the_header_keeps_what_the_runs_share():
 def test_uncertainties_of_single_runs_are_left_out_with_a_note():
     a, b = made.classification(), made.classification(seed=1)
     shared = {"uncertainty/age": np.arange(made.N), "latitude": [0]}
-    found = pool([build(a | shared), build(b | shared)])
-    assert set(found.named("uncertainty")) == {"age"}
-    assert found.notes == (
+    pooled_predictions = pool([build(a | shared), build(b | shared)])
+    assert set(pooled_predictions.named("uncertainty")) == {"age"}
+    assert pooled_predictions.notes == (
         "array 'latitude' is not part of classification predictions and was ignored",
         "array 'uncertainty/entropy' belongs to single runs and was left out of "
         "the pool",
@@ -138,10 +149,10 @@ def test_uncertainties_of_single_runs_are_left_out_with_a_note():
 
 def test_what_only_some_runs_know_is_kept():
     plain = {k: made.classification()[k] for k in ("target", "probs")}
-    found = pool([build(plain), build(made.classification(seed=1))])
-    assert found.arrays["group"].shape == (made.N,)
+    pooled_predictions = pool([build(plain), build(made.classification(seed=1))])
+    assert pooled_predictions.arrays["group"].shape == (made.N,)
     np.testing.assert_array_equal(
-        found.arrays["probs"][: made.DRAWS], plain["probs"].astype(float)
+        pooled_predictions.arrays["probs"][: made.DRAWS], plain["probs"].astype(float)
     )
 
 

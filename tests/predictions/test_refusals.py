@@ -349,9 +349,11 @@ def test_a_mistake_ends_in_its_sentence(make, sentence):
 
 def test_the_task_can_be_said_where_it_is_open():
     arrays = made.classification() | {"mean": np.zeros(N)}
-    found = build(arrays, task="classification")
-    assert found.task == "classification"
-    assert "array 'mean' is not part of classification predictions" in found.notes[0]
+    predictions = build(arrays, task="classification")
+    assert predictions.task == "classification"
+    assert (
+        "array 'mean' is not part of classification predictions" in predictions.notes[0]
+    )
     assert build(arrays, header={"task": "classification"}).task == "classification"
 
 
@@ -363,11 +365,11 @@ def test_a_task_nobody_knows_is_answered_with_the_closest():
 
 
 def test_arrays_of_unknown_names_are_left_alone_and_noted():
-    found = build(made.classification() | {"latitude": object()})
-    assert found.notes == (
+    predictions = build(made.classification() | {"latitude": object()})
+    assert predictions.notes == (
         "array 'latitude' is not part of classification predictions and was ignored",
     )
-    assert found.get("latitude") is None
+    assert predictions.get("latitude") is None
 
 
 @pytest.mark.parametrize(
@@ -431,5 +433,5 @@ class TestLogits:
 
 
 def test_rounding_just_outside_the_unit_interval_is_cut_off():
-    found = build({"target": [0, 1], "prob": np.array([1 + 1e-7, -1e-7])})
-    assert found.arrays["probs"].tolist() == [[[0, 1], [1, 0]]]
+    predictions = build({"target": [0, 1], "prob": np.array([1 + 1e-7, -1e-7])})
+    assert predictions.arrays["probs"].tolist() == [[[0, 1], [1, 0]]]

@@ -51,20 +51,20 @@ def test_every_kind_of_file_gives_back_the_same_bits(tmp_path, case, ending):
     arrays, extra = CASES[case]
     given = build(arrays(), header=made.HEADER | extra)
     path = write(tmp_path / f"preds{ending}", given)
-    found = read(path)
+    predictions = read(path)
     assert path == tmp_path / f"preds{ending}"
-    assert_same(given, found)
-    assert found.source == str(path)
-    assert found.notes == ()
+    assert_same(given, predictions)
+    assert predictions.source == str(path)
+    assert predictions.notes == ()
 
 
 @pytest.mark.parametrize("ending", [".safetensors", ".npz"])
 @pytest.mark.parametrize("case", [made.classification, made.regression])
 def test_several_draws_come_back(tmp_path, case, ending):
     given = build(case())
-    found = read(write(tmp_path / f"p{ending}", given))
-    assert found.draws == made.DRAWS
-    assert_same(given, found)
+    predictions = read(write(tmp_path / f"p{ending}", given))
+    assert predictions.draws == made.DRAWS
+    assert_same(given, predictions)
 
 
 @pytest.mark.parametrize("ending", FILES)
@@ -84,8 +84,8 @@ def test_float64_survives_all_files_but_safetensors(tmp_path):
     rng = np.random.default_rng(0)
     arrays = {"target": rng.normal(size=9), "mean": rng.normal(size=9)}
     for ending in (".npz", ".csv", ".parquet"):
-        found = read(write(tmp_path / f"p{ending}", arrays))
-        np.testing.assert_array_equal(found.arrays["mean"][0], arrays["mean"])
+        predictions = read(write(tmp_path / f"p{ending}", arrays))
+        np.testing.assert_array_equal(predictions.arrays["mean"][0], arrays["mean"])
     single = read(write(tmp_path / "p.safetensors", arrays))
     np.testing.assert_array_equal(
         single.arrays["mean"][0], arrays["mean"].astype(np.float32)
@@ -105,24 +105,24 @@ def test_what_was_renormalised_once_is_left_alone_after(tmp_path):
 
 
 def test_prob_becomes_both_classes():
-    found = build({"target": [0, 1], "prob": [[0.25, 1.0], [0.5, 0.0]]})
+    predictions = build({"target": [0, 1], "prob": [[0.25, 1.0], [0.5, 0.0]]})
     np.testing.assert_array_equal(
-        found.arrays["probs"], [[[0.75, 0.25], [0, 1]], [[0.5, 0.5], [1, 0]]]
+        predictions.arrays["probs"], [[[0.75, 0.25], [0, 1]], [[0.5, 0.5], [1, 0]]]
     )
-    assert (found.draws, found.classes, found.n) == (2, 2, 2)
-    assert found.get("prob") is None
+    assert (predictions.draws, predictions.classes, predictions.n) == (2, 2, 2)
+    assert predictions.get("prob") is None
 
 
 def test_the_normal_form_has_its_dtypes():
-    found = build(made.classification(), header=made.HEADER).arrays
-    assert found["probs"].dtype == np.float32
-    assert found["target_probs"].dtype == np.float64
+    predictions = build(made.classification(), header=made.HEADER).arrays
+    assert predictions["probs"].dtype == np.float32
+    assert predictions["target_probs"].dtype == np.float64
     double = made.classification() | {"probs": np.full((made.N, 4), 0.25)}
     assert build(double).arrays["probs"].dtype == np.float64
-    assert found["target"].dtype == np.int64
-    assert found["group"].dtype == np.int64
-    assert found["cluster"].dtype.kind == found["item"].dtype.kind == "U"
-    assert found["shifted"].dtype == np.bool_
+    assert predictions["target"].dtype == np.int64
+    assert predictions["group"].dtype == np.int64
+    assert predictions["cluster"].dtype.kind == predictions["item"].dtype.kind == "U"
+    assert predictions["shifted"].dtype == np.bool_
     emb = build(made.embedding()).arrays
     assert emb["embedding"].dtype == np.float32
     assert emb["votes"].dtype == np.float64
@@ -133,27 +133,27 @@ def test_thumbnails_come_back_as_bytes(tmp_path):
     shown = np.arange(made.N * 2 * 3 * 3).reshape(made.N, 2, 3, 3) % 256
     arrays = made.classification() | {"thumbnail": shown}
     for ending in (".safetensors", ".npz"):
-        found = read(write(tmp_path / f"p{ending}", arrays)).arrays["thumbnail"]
-        assert found.dtype == np.uint8
-        np.testing.assert_array_equal(found, shown)
+        predictions = read(write(tmp_path / f"p{ending}", arrays)).arrays["thumbnail"]
+        assert predictions.dtype == np.uint8
+        np.testing.assert_array_equal(predictions, shown)
 
 
 def test_families_are_found_by_name():
-    found = build(made.regression())
-    assert set(found.named("select")) == {"gmm", "knn"}
-    assert found.named("select")["knn"].shape == (1, made.N)
-    assert found.named("uncertainty") == {}
+    predictions = build(made.regression())
+    assert set(predictions.named("select")) == {"gmm", "knn"}
+    assert predictions.named("select")["knn"].shape == (1, made.N)
+    assert predictions.named("uncertainty") == {}
     assert build(made.embedding()).named("uncertainty").keys() == {"norm"}
 
 
 def test_a_rule_not_stated_is_the_mean():
-    found = build(made.regression(), header={"select": {"gmm": "logmeanexp"}})
-    assert found.header.select == {"gmm": "logmeanexp", "knn": "mean"}
+    predictions = build(made.regression(), header={"select": {"gmm": "logmeanexp"}})
+    assert predictions.header.select == {"gmm": "logmeanexp", "knn": "mean"}
 
 
 def test_items_may_be_numbers_and_become_text():
-    found = build({"target": [0, 1], "prob": [0.1, 0.2], "item": [7, 8]})
-    assert found.arrays["item"].tolist() == ["7", "8"]
+    predictions = build({"target": [0, 1], "prob": [0.1, 0.2], "item": [7, 8]})
+    assert predictions.arrays["item"].tolist() == ["7", "8"]
 
 
 def test_a_path_without_ending_becomes_safetensors(tmp_path):
@@ -163,8 +163,8 @@ def test_a_path_without_ending_becomes_safetensors(tmp_path):
 
 
 def test_a_header_given_to_write_stands_in_for_the_old_one(tmp_path):
-    given = build(made.classification(), header={"seed": 1, "dataset": "a"})
-    path = write(tmp_path / "p.npz", given, header=Header(seed=2))
+    predictions = build(made.classification(), header={"seed": 1, "dataset": "a"})
+    path = write(tmp_path / "p.npz", predictions, header=Header(seed=2))
     header = read(path).header
     assert (header.seed, header.dataset, header.task) == (2, None, "classification")
 
@@ -172,8 +172,8 @@ def test_a_header_given_to_write_stands_in_for_the_old_one(tmp_path):
 def test_intervals_may_come_with_a_mean_and_may_be_inverted():
     arrays = made.intervals()
     arrays["upper"] = arrays["lower"] - 1
-    found = build(arrays | {"mean": arrays["lower"]}, header={"alpha": 0.1})
-    assert found.arrays["upper"][0] < found.arrays["lower"][0]
+    predictions = build(arrays | {"mean": arrays["lower"]}, header={"alpha": 0.1})
+    assert predictions.arrays["upper"][0] < predictions.arrays["lower"][0]
 
 
 def test_one_class_among_the_targets_is_valid():
@@ -189,9 +189,9 @@ def test_text_of_any_script_comes_back(tmp_path):
         "group": names,
     }
     for ending in FILES:
-        found = read(write(tmp_path / f"p{ending}", arrays))
-        assert found.arrays["item"].tolist() == names
-        assert found.arrays["group"].tolist() == names
+        predictions = read(write(tmp_path / f"p{ending}", arrays))
+        assert predictions.arrays["item"].tolist() == names
+        assert predictions.arrays["group"].tolist() == names
 
 
 def test_a_table_reads_as_documented(tmp_path):
@@ -200,12 +200,12 @@ def test_a_table_reads_as_documented(tmp_path):
         "\ufefftarget,prob_0,prob_1,shifted,group,uncertainty/mi,path\n"
         "0,0.25,0.75,TRUE,3,0.1,a.png\n1,0.5,0.5,0,04,0.2,b.png\n\n"
     )
-    found = read(path)
-    assert found.arrays["probs"].tolist() == [[[0.25, 0.75], [0.5, 0.5]]]
-    assert found.arrays["shifted"].tolist() == [True, False]
-    assert found.arrays["group"].tolist() == ["3", "04"]
-    assert found.named("uncertainty")["mi"].tolist() == [0.1, 0.2]
-    assert found.notes == (
+    predictions = read(path)
+    assert predictions.arrays["probs"].tolist() == [[[0.25, 0.75], [0.5, 0.5]]]
+    assert predictions.arrays["shifted"].tolist() == [True, False]
+    assert predictions.arrays["group"].tolist() == ["3", "04"]
+    assert predictions.named("uncertainty")["mi"].tolist() == [0.1, 0.2]
+    assert predictions.notes == (
         "array 'path' is not part of classification predictions and was ignored",
     )
 

@@ -87,8 +87,11 @@ def test_ranks_by_uncertainty_are_those_of_float64(tmp_path):
         for seed in range(40):
             one = 1 / (1 + np.exp(-blob(seed)))
             probs = np.stack([1 - one, one], 1)
-            kept = scores.sufficient_statistics(probs)
-            writer.add(str(seed), Maps(**kept._asdict(), raters=kept.draw_labels[:1]))
+            statistics = scores.sufficient_statistics(probs)
+            writer.add(
+                str(seed),
+                Maps(**statistics._asdict(), raters=statistics.draw_labels[:1]),
+            )
             mean = probs.mean(0)
             entropy = -(probs * np.log(probs)).sum(1).mean(0)
             total = -(mean * np.log(mean)).sum(0)
@@ -115,8 +118,8 @@ def test_ranks_by_uncertainty_are_those_of_float64(tmp_path):
 def test_statistics_are_stored_in_32_bits_and_labels_in_bytes(folder):
     from safetensors.numpy import load_file
 
-    held = load_file(folder / "000000.safetensors")
-    assert {name: array.dtype.name for name, array in held.items()} == {
+    contents = load_file(folder / "000000.safetensors")
+    assert {name: array.dtype.name for name, array in contents.items()} == {
         "mean_probs": "float32",
         "expected_entropy": "float32",
         "draw_labels": "uint8",
@@ -126,16 +129,20 @@ def test_statistics_are_stored_in_32_bits_and_labels_in_bytes(folder):
 
 def test_items_are_read_when_asked_for_and_never_kept(folder):
     (folder / "000002.safetensors").write_bytes(b"damaged")
-    found = read(folder)
-    first = found.maps[0]
+    predictions = read(folder)
+    first = predictions.maps[0]
     (folder / "000000.safetensors").write_bytes(b"damaged")
     for row in (0, 2, -1):
         with pytest.raises(PredictionsError, match="is not a readable"):
-            found.maps[row]
-    assert first.raters.shape == found.maps[1].raters.shape == (2, 4, 5)
-    assert [len(found.maps), len(found.maps[1:]), len(found.maps[::2])] == [3, 2, 2]
+            predictions.maps[row]
+    assert first.raters.shape == predictions.maps[1].raters.shape == (2, 4, 5)
+    assert [
+        len(predictions.maps),
+        len(predictions.maps[1:]),
+        len(predictions.maps[::2]),
+    ] == [3, 2, 2]
     with pytest.raises(IndexError):
-        found.maps[3]
+        predictions.maps[3]
 
 
 def test_predictions_travel_between_processes(folder):
@@ -145,15 +152,15 @@ def test_predictions_travel_between_processes(folder):
 
 def test_volumes_and_single_raters_are_segmented_too(tmp_path):
     item = made.maps(space=(2, 3, 4), raters=1, draws=1)
-    found = read(write(tmp_path / "p", {"maps": [item]}, header=HEADER))
-    assert found.maps[0].mean_probs.shape == (3, 2, 3, 4)
-    assert found.arrays["item"].tolist() == ["000000"]
+    predictions = read(write(tmp_path / "p", {"maps": [item]}, header=HEADER))
+    assert predictions.maps[0].mean_probs.shape == (3, 2, 3, 4)
+    assert predictions.arrays["item"].tolist() == ["000000"]
 
 
 def test_items_of_different_size_share_a_folder(tmp_path):
     items = [made.maps(space=(4, 5)), made.maps(space=(6, 3), raters=5)]
-    found = read(write(tmp_path / "p", {"maps": items}, header=HEADER))
-    assert [m.raters.shape for m in found.maps] == [(2, 4, 5), (5, 6, 3)]
+    predictions = read(write(tmp_path / "p", {"maps": items}, header=HEADER))
+    assert [m.raters.shape for m in predictions.maps] == [(2, 4, 5), (5, 6, 3)]
 
 
 def test_item_files_may_be_npz(tmp_path):
@@ -162,9 +169,9 @@ def test_item_files_may_be_npz(tmp_path):
     np.savez(tmp_path / "a.npz", **{name: getattr(item, name) for name in names})
     index = {"header": HEADER, "items": [{"item": 7, "file": "a.npz"}]}
     (tmp_path / "index.json").write_text(json.dumps(index))
-    found = read(tmp_path)
-    assert found.arrays["item"].tolist() == ["7"]
-    np.testing.assert_array_equal(found.maps[0].raters, item.raters)
+    predictions = read(tmp_path)
+    assert predictions.arrays["item"].tolist() == ["7"]
+    np.testing.assert_array_equal(predictions.maps[0].raters, item.raters)
 
 
 def fail_after(writer, error):
@@ -418,14 +425,14 @@ def test_without_ignore_every_label_must_be_a_class():
 
 
 def test_all_items_have_the_same_classes_and_draws():
-    found = build({"maps": [made.maps(), made.maps(draws=3)]}, header=HEADER)
+    predictions = build({"maps": [made.maps(), made.maps(draws=3)]}, header=HEADER)
     with pytest.raises(
         PredictionsError, match=r"maps\[1\]: array 'draw_labels' has 3 d"
     ):
-        found.maps[1]
-    found = build({"maps": [made.maps(), made.maps(classes=4)]}, header=HEADER)
+        predictions.maps[1]
+    predictions = build({"maps": [made.maps(), made.maps(classes=4)]}, header=HEADER)
     with pytest.raises(PredictionsError, match="has 4 classes, the first item has 3"):
-        found.maps[1]
+        predictions.maps[1]
 
 
 INDEX = [
@@ -529,8 +536,8 @@ def test_unknown_keys_of_the_index_are_noted_once(folder):
 def test_an_unknown_array_of_an_item_is_noted(folder):
     from safetensors.numpy import load_file
 
-    held = load_file(folder / "000000.safetensors")
-    np.savez(folder / "0.npz", **held, mood=np.ones(3))
+    contents = load_file(folder / "000000.safetensors")
+    np.savez(folder / "0.npz", **contents, mood=np.ones(3))
     edit(folder, lambda i: i["items"][0].update(file="0.npz"))
     assert read(folder).notes == (
         "array 'mood' is not part of segmentation predictions and was ignored",
@@ -576,9 +583,9 @@ def test_the_index_alone_is_refused_with_the_folder_to_give(folder):
 def test_an_item_file_cut_short_names_itself(folder):
     path = folder / "000001.safetensors"
     path.write_bytes(path.read_bytes()[:-5])
-    found = read(folder)
+    predictions = read(folder)
     with pytest.raises(PredictionsError, match="is not a readable") as error:
-        found.maps[1]
+        predictions.maps[1]
     assert str(error.value).startswith(f"{path}: ")
 
 

@@ -137,21 +137,21 @@ def test_a_workforce_that_lost_a_process_or_was_stopped_takes_no_more_work():
             list(workforce.each(work.fall, range(6)))
         with pytest.raises(LostProcessError, match="was killed by SIGKILL"):
             list(workforce.each(work.double, range(6)))
-    said = []
+    message = []
     with Workforce(2) as workforce:
 
         def wait_for_it():
             try:
-                said.extend(workforce.each(work.nap, range(100_000)))
+                message.extend(workforce.each(work.nap, range(100_000)))
             except LostProcessError as error:
-                said.append(str(error))
+                message.append(str(error))
 
         thread = Thread(target=wait_for_it)
         thread.start()
         time.sleep(0.5)
         workforce.stop()
         thread.join(20)
-        assert said == ["a process was told to stop"]
+        assert message == ["a process was told to stop"]
 
 
 def test_a_workforce_starts_processes_when_there_has_been_enough_work(monkeypatch):

@@ -355,9 +355,9 @@ def test_values_are_the_public_scores_of_the_kept_items():
         }
         for name, value in expected.items():
             found = outcome.measure(name)
-            got = found.kept if side == "kept" else found.before
-            assert got.value == pytest.approx(value, rel=1e-12), name
-            assert got.low <= got.value <= got.high
+            actual = found.kept if side == "kept" else found.before
+            assert actual.value == pytest.approx(value, rel=1e-12), name
+            assert actual.low <= actual.value <= actual.high
     each = outcome.per_thousand
     assert each.referred + each.kept == pytest.approx(1000)
     assert each.missed + each.false_alarms == pytest.approx(each.wrong)

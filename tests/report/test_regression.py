@@ -178,18 +178,18 @@ def test_a_cell_without_runs_and_a_misprint_say_so(tables):
 def test_a_terminal_shows_the_main_tables_and_names_the_others(simulated):
     text = printed(simulated, width=80)
     assert max(map(len, text.splitlines())) <= 80
-    said = " ".join(text.split())
-    assert "Table A2: Cells-Tails, 90% intervals" in said
-    assert "Table A14" not in said
-    assert "preset small has no data for" in said
-    assert "AssetWealth" in said
-    assert "more tables are on the page, index.html" in said
+    message = " ".join(text.split())
+    assert "Table A2: Cells-Tails, 90% intervals" in message
+    assert "Table A14" not in message
+    assert "preset small has no data for" in message
+    assert "AssetWealth" in message
+    assert "more tables are on the page, index.html" in message
     assert "Table A14" in printed(simulated, full=True)
 
 
 def test_results_hold_every_number_with_how_it_was_made(results, tmp_path):
-    made = replace(results, hardware=("a machine",), seconds=12.5)
-    path = write_results(made, tmp_path / "r.csv", command="qualms run regression")
+    changed = replace(results, hardware=("a machine",), seconds=12.5)
+    path = write_results(changed, tmp_path / "r.csv", command="qualms run regression")
     lines = lines_of(path)
     assert len(lines) == len(results.table)
     assert {line["command"] for line in lines} == {"qualms run regression"}

@@ -360,8 +360,8 @@ def test_a_terminal_is_not_overrun(results, simulated, width, full):
 
 def test_a_terminal_shows_a_summary_of_each_variant(simulated):
     text = shown(simulated)
-    said = " ".join(text.split())
-    assert said.count("simulated data, not the paper's; preset demo") == 4
+    message = " ".join(text.split())
+    assert message.count("simulated data, not the paper's; preset demo") == 4
     line = next(t for t in text.splitlines() if t.startswith("MAP"))
     # Accuracy and AUROC of table 1; two repeats, one percent to either side.
     assert {"88.6", "87.4"} <= set(line.split())

@@ -108,11 +108,11 @@ def test_the_page_names_nothing_to_load(two):
 
 def test_a_name_that_is_no_text_can_be_written(tmp_path):
     strange = b"caf\xe9.npz".decode("utf-8", "surrogateescape")
-    made = scored(strange)
-    write_page(made, tmp_path / "page.html")
-    write_curves(made.results, tmp_path / "curves.csv")
+    scored_files = scored(strange)
+    write_page(scored_files, tmp_path / "page.html")
+    write_curves(scored_files.results, tmp_path / "curves.csv")
     assert "caf?.npz" in (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert json.dumps(to_json(made))
+    assert json.dumps(to_json(scored_files))
 
 
 def test_writing_is_atomic(two, tmp_path, monkeypatch):
@@ -123,22 +123,22 @@ def test_writing_is_atomic(two, tmp_path, monkeypatch):
 
 
 def test_json_says_settings_as_mappings(two):
-    made = to_json(two)
-    assert made["format"] == 3
-    rows = made["files"][0]["scores"]
+    data = to_json(two)
+    assert data["format"] == 3
+    rows = data["files"][0]["scores"]
     assert {"uncertainty": "entropy"} in [row["settings"] for row in rows]
     assert all("variant" not in row for row in rows)
-    assert made["files"][0]["curves"][0]["settings"]
-    assert "settings" in made["comparison"]["contrasts"][0]
-    assert json.loads(json.dumps(made)) == made
+    assert data["files"][0]["curves"][0]["settings"]
+    assert "settings" in data["comparison"]["contrasts"][0]
+    assert json.loads(json.dumps(data)) == data
 
 
 def test_curves_are_written_at_full_length(tmp_path):
-    made = scored("=mine", n=1000)
-    write_curves(made.results, tmp_path / "curves.csv")
+    scored_files = scored("=mine", n=1000)
+    write_curves(scored_files.results, tmp_path / "curves.csv")
     with (tmp_path / "curves.csv").open(encoding="utf-8", newline="") as file:
         lines = list(csv.DictReader(file))
-    assert len(lines) == sum(len(curve.x) for curve in made.results[0].curves)
+    assert len(lines) == sum(len(curve.x) for curve in scored_files.results[0].curves)
     assert {line["file"] for line in lines} == {"'=mine"}
 
 

@@ -100,11 +100,13 @@ def test_a_terminal_says_why_cells_are_empty_and_what_the_table_is_of():
 
 
 def test_the_best_is_marked_in_every_form(tmp_path):
-    made = table(columns=1)
-    assert "93.0 91.7–94.1●" in shown(made, 100)  # noqa: RUF001 - as printed
-    assert r"$\mathbf{93.0 \pm 0.4}$\,$^{\bullet}$" in latex_table(made)
-    assert "●</span> <b>93.0 ± 0.4</b>" in html_table(made)
-    with write_table_csv(made, tmp_path / "t.csv").open(encoding="utf-8") as file:
+    written_table = table(columns=1)
+    assert "93.0 91.7–94.1●" in shown(written_table, 100)  # noqa: RUF001 - as printed
+    assert r"$\mathbf{93.0 \pm 0.4}$\,$^{\bullet}$" in latex_table(written_table)
+    assert "●</span> <b>93.0 ± 0.4</b>" in html_table(written_table)
+    with write_table_csv(written_table, tmp_path / "t.csv").open(
+        encoding="utf-8"
+    ) as file:
         first, second, _ = csv.DictReader(file)
     assert (first["best"], first["tied_with_best"], second["best"]) == (
         "True",

@@ -333,14 +333,14 @@ def test_published_effects_are_of_the_models_that_ours_has(results):
     study = study_of(replace(results, table=few))
     ours = study.ours.where(dataset="LIDC TEX")
     for numbers in (study.printed_for("LIDC TEX"), ours):
-        found = effects(numbers, "OoD detection", "model")
-        assert {*found} == {"softmax", "ttd"}
-        assert min(e.mean for e in found.values()) < 0
+        effect_values = effects(numbers, "OoD detection", "model")
+        assert {*effect_values} == {"softmax", "ttd"}
+        assert min(e.mean for e in effect_values.values()) < 0
 
 
 def test_an_effect_is_the_mean_of_a_group_minus_that_of_all(results):
     numbers = printed_numbers(results).where(dataset="LIDC TEX")
-    found = effects(numbers, "Calibration, i.i.d.", "model")
+    effect_values = effects(numbers, "Calibration, i.i.d.", "model")
     values = {
         method["row"]: value
         for method, value in method_values(numbers, ACE[0])
@@ -348,15 +348,15 @@ def test_an_effect_is_the_mean_of_a_group_minus_that_of_all(results):
     }
     middle = sum(values.values()) / 5
     for row, value in values.items():
-        assert found[row].mean == pytest.approx(middle - value)
-        assert found[row].methods == 2
-        assert found[row].spread == pytest.approx(0.0, abs=1e-12)
+        assert effect_values[row].mean == pytest.approx(middle - value)
+        assert effect_values[row].methods == 2
+        assert effect_values[row].spread == pytest.approx(0.0, abs=1e-12)
 
 
 def test_measures_are_compared_without_the_softmax(results):
     ours = study_of(results).ours.where(dataset="LIDC TEX")
-    found = effects(ours, "OoD detection", "measure")
-    assert {kind: effect.methods for kind, effect in found.items()} == {
+    effect_values = effects(ours, "OoD detection", "measure")
+    assert {kind: effect.methods for kind, effect in effect_values.items()} == {
         **{"PU": 8, "AU": 8, "EU": 8},
     }
     models = effects(ours, "OoD detection", "model")
@@ -465,8 +465,8 @@ def test_shifts_are_screened_over_folds():
             seeds = (value - 0.003, value, value + 0.003)
             labels = {**line.labels, "subset": subset, "score": score}
             numbers.append(result(labels, seeds, released_values=seeds))
-    made = replace(results_as_published(plan=plan), table=ResultsTable.of(numbers))
-    table = tables_of(made)["table_2"]
+    changed = replace(results_as_published(plan=plan), table=ResultsTable.of(numbers))
+    table = tables_of(changed)["table_2"]
     assert len(table.lines) == 2
     drop = table.lines[0].cells[2]
     assert drop.mean == pytest.approx(27.0)

@@ -146,9 +146,11 @@ def test_a_benchmark_is_shown_as_it_declares_and_others_have_ordinary_tables(tmp
     console = Console(width=80)
     with console.capture() as capture:
         print_benchmark(own(), console=console)
-    said = " ".join(capture.get().split())
-    assert "My question Mine, My clinic real data; preset demo; shifted: night" in said
-    assert "Accuracy ↑" in said
+    message = " ".join(capture.get().split())
+    assert (
+        "My question Mine, My clinic real data; preset demo; shifted: night" in message
+    )
+    assert "Accuracy ↑" in message
 
 
 def test_results_name_ties_differences_costs_and_commit(tmp_path):

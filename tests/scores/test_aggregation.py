@@ -49,14 +49,14 @@ def test_the_threshold_of_the_balls_is_golden(measure):
     maps = (measures(seed)[measure] for seed in (101, 102))
     threshold = threshold_from_validation(maps, (labels(seed) for seed in (101, 102)))
     assert threshold == pytest.approx(golden[measure]["threshold"], rel=1e-5)
-    got = aggregate_threshold(measures(100)[measure], threshold=threshold)
-    assert got == pytest.approx(golden[measure]["test_score_mean_above"], rel=1e-5)
+    actual = aggregate_threshold(measures(100)[measure], threshold=threshold)
+    assert actual == pytest.approx(golden[measure]["test_score_mean_above"], rel=1e-5)
 
 
 def test_the_background_share_of_the_balls_is_golden():
-    got = background_share([labels(101), labels(102)])
+    actual = background_share([labels(101), labels(102)])
     golden = BALL["threshold"]["quantile_mean_over_2_images_x_(5_samples+mean)"]
-    assert got == pytest.approx(golden, abs=1e-10)
+    assert actual == pytest.approx(golden, abs=1e-10)
 
 
 @pytest.mark.parametrize("shape", [(17,), (9, 13), (5, 8, 6), (4, 3, 5, 4)])
@@ -111,8 +111,8 @@ def test_the_threshold_is_numpys_quantile_of_all_maps(kind):
     stacks = [rng.integers(0, 3, (2, 4, 5)) for _ in range(3)]
     share = np.mean([(stack == 0).mean() for stack in stacks])
     expected = np.quantile(np.concatenate(maps).astype(float), share)
-    got = threshold_from_validation(iter(maps), iter(stacks))
-    assert got == pytest.approx(expected, rel=1e-12)
+    actual = threshold_from_validation(iter(maps), iter(stacks))
+    assert actual == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(("label", "expected"), [(0, 0.9), (1, 0.1)])

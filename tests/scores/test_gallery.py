@@ -31,8 +31,8 @@ def test_a_gallery_is_searched_in_place_of_the_items(k):
     search = NearestNeighbors(n_neighbors=k, metric="cosine").fit(gallery)
     near = search.kneighbors(embedding, return_distance=False)
     wanted = (known[near] == target[:, None]).any(axis=1)
-    found = right_ranks(embedding, target, gallery=gallery, gallery_target=known)
-    np.testing.assert_array_equal(hits_within(found, k), wanted)
+    ranks = right_ranks(embedding, target, gallery=gallery, gallery_target=known)
+    np.testing.assert_array_equal(hits_within(ranks, k), wanted)
 
 
 def test_the_nearest_alone_is_recall_at_1_even_among_ties():
@@ -48,14 +48,14 @@ def test_ties_are_the_mean_over_random_orders():
     """Two right and three wrong items are equally near: 1 - C(3, 2) / C(5, 2)."""
     gallery = np.array([[1.0, 0.0]] * 5 + [[0.0, 1.0]])
     known = np.array([0, 0, 1, 2, 3, 0])
-    found = right_ranks([[2.0, 0.0]], [0], gallery=gallery, gallery_target=known)
-    assert hits_within(found, 2) == pytest.approx(1 - 3 / 10)
-    assert hits_within(found, 4) == pytest.approx(1.0)
+    ranks = right_ranks([[2.0, 0.0]], [0], gallery=gallery, gallery_target=known)
+    assert hits_within(ranks, 2) == pytest.approx(1 - 3 / 10)
+    assert hits_within(ranks, 4) == pytest.approx(1.0)
 
 
 def test_a_class_that_is_nowhere_is_a_miss():
-    found = right_ranks([[1.0, 0.0]], [7], gallery=[[1.0, 0.0]], gallery_target=[1])
-    assert hits_within(found, 5).tolist() == [0.0]
+    ranks = right_ranks([[1.0, 0.0]], [7], gallery=[[1.0, 0.0]], gallery_target=[1])
+    assert hits_within(ranks, 5).tolist() == [0.0]
 
 
 def test_words_may_name_classes():

@@ -14,49 +14,55 @@ BALL = GOLDEN["A_3d_binary"]
 
 
 def maps_of(item, *, method=None):
-    kept = sufficient_statistics(item.probs)
-    return uncertainty_maps(kept.mean_probs, kept.expected_entropy, method=method)
+    statistics = sufficient_statistics(item.probs)
+    return uncertainty_maps(
+        statistics.mean_probs, statistics.expected_entropy, method=method
+    )
 
 
 @pytest.mark.parametrize("measure", ["PE", "EE", "MI"])
 def test_maps_of_the_ball_are_golden(measure):
     role = UNCERTAINTY_TYPES["mc_dropout"][measure]
-    got = getattr(maps_of(ball(100)), role)
+    actual = getattr(maps_of(ball(100)), role)
     golden = BALL["uncertainty_float64_recomputed"][measure]
-    assert got.sum() == pytest.approx(golden["sum"], rel=1e-9)
-    assert got.max() == pytest.approx(golden["max"], rel=1e-9)
-    assert got.min() == pytest.approx(golden["min"], rel=1e-6)
-    assert got[8, 8, 8] == pytest.approx(golden["[8,8,8]"], rel=1e-9)
-    assert got[3, 8, 8] == pytest.approx(golden["[3,8,8]"], rel=1e-9)
+    assert actual.sum() == pytest.approx(golden["sum"], rel=1e-9)
+    assert actual.max() == pytest.approx(golden["max"], rel=1e-9)
+    assert actual.min() == pytest.approx(golden["min"], rel=1e-6)
+    assert actual[8, 8, 8] == pytest.approx(golden["[8,8,8]"], rel=1e-9)
+    assert actual[3, 8, 8] == pytest.approx(golden["[3,8,8]"], rel=1e-9)
 
 
 def test_one_minus_the_maximum_response_of_the_ball_is_golden():
     first = ball(100).probs[:1]
-    kept = sufficient_statistics(first)
-    got = uncertainty_maps(kept.mean_probs, kept.expected_entropy, method="softmax")
+    statistics = sufficient_statistics(first)
+    actual = uncertainty_maps(
+        statistics.mean_probs, statistics.expected_entropy, method="softmax"
+    )
     golden = BALL["one_minus_MSR_sample0"]
-    assert got.predictive.sum() == pytest.approx(golden["sum"], rel=1e-9)
-    assert got.max_softmax.max() == pytest.approx(golden["max"], rel=1e-9)
+    assert actual.predictive.sum() == pytest.approx(golden["sum"], rel=1e-9)
+    assert actual.max_softmax.max() == pytest.approx(golden["max"], rel=1e-9)
 
 
 def test_maps_of_the_tiles_are_scipys_entropies_and_stay_float32():
     item = tiles(7)
-    got = maps_of(item)
+    actual = maps_of(item)
     double = item.probs.astype(np.float64)
     total, expected = entropy(double.mean(0), axis=0), entropy(double, axis=1).mean(0)
-    assert got.predictive.dtype == np.float32
-    np.testing.assert_allclose(got.predictive, total, atol=2e-6)
-    np.testing.assert_allclose(got.aleatoric, expected, atol=2e-6)
-    np.testing.assert_allclose(got.epistemic, total - expected, atol=2e-6)
-    np.testing.assert_allclose(got.max_softmax, 1 - double.mean(0).max(0), atol=1e-6)
+    assert actual.predictive.dtype == np.float32
+    np.testing.assert_allclose(actual.predictive, total, atol=2e-6)
+    np.testing.assert_allclose(actual.aleatoric, expected, atol=2e-6)
+    np.testing.assert_allclose(actual.epistemic, total - expected, atol=2e-6)
+    np.testing.assert_allclose(actual.max_softmax, 1 - double.mean(0).max(0), atol=1e-6)
 
 
 def test_statistics_keep_the_mean_and_the_label_of_every_draw():
     item = tiles(8)
-    kept = sufficient_statistics(item.probs)
-    np.testing.assert_allclose(kept.mean_probs, item.probs.mean(axis=0), rtol=1e-6)
-    np.testing.assert_array_equal(kept.draw_labels, item.draws)
-    assert kept.draw_labels.dtype == np.uint8
+    statistics = sufficient_statistics(item.probs)
+    np.testing.assert_allclose(
+        statistics.mean_probs, item.probs.mean(axis=0), rtol=1e-6
+    )
+    np.testing.assert_array_equal(statistics.draw_labels, item.draws)
+    assert statistics.draw_labels.dtype == np.uint8
 
 
 def test_of_equally_probable_classes_the_first_is_the_label():
@@ -65,9 +71,9 @@ def test_of_equally_probable_classes_the_first_is_the_label():
 
 
 def test_statistics_stored_in_half_precision_give_nearly_the_same_maps():
-    kept = sufficient_statistics(ball(100).probs)
-    exact = uncertainty_maps(kept.mean_probs, kept.expected_entropy)
-    stored = (array.astype(np.float16) for array in kept[:2])
+    statistics = sufficient_statistics(ball(100).probs)
+    exact = uncertainty_maps(statistics.mean_probs, statistics.expected_entropy)
+    stored = (array.astype(np.float16) for array in statistics[:2])
     for a, b in zip(uncertainty_maps(*stored), exact, strict=True):
         np.testing.assert_allclose(a, b, atol=2e-3)
 

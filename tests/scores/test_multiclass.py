@@ -58,12 +58,12 @@ def test_classes_without_items_are_left_out():
 )
 def test_influence_is_what_leaving_an_item_out_changes(score):
     probs, target = items(5, n=400)
-    found = influence_of(score, probs, target)
-    assert found.value == pytest.approx(score(probs, target))
+    influence = influence_of(score, probs, target)
+    assert influence.value == pytest.approx(score(probs, target))
     for item in range(0, 400, 40):
         less = np.arange(400) != item
-        change = found.value - score(probs[less], target[less])
-        assert found.values[item] == pytest.approx(change, rel=0.05, abs=1e-5)
+        change = influence.value - score(probs[less], target[less])
+        assert influence.values[item] == pytest.approx(change, rel=0.05, abs=1e-5)
 
 
 @pytest.mark.parametrize("score", [scores.macro_f1, scores.macro_auroc])

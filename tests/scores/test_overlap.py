@@ -40,23 +40,25 @@ def test_dice_is_the_f1_score_of_scikit_learn(classes, shape):
 
 def test_macro_dice_is_the_macro_f1_score_over_classes_that_occur():
     a, b = random_maps(1, maps=2, shape=(50,), classes=4)
-    got = macro_dice(a, b, classes=9)
-    assert got == pytest.approx(f1_score(a, b, average="macro"))
+    actual = macro_dice(a, b, classes=9)
+    assert actual == pytest.approx(f1_score(a, b, average="macro"))
 
 
 def test_dice_of_the_ball_is_golden():
     item = ball(100)
-    got = [dice(item.prediction, rater) for rater in item.raters]
-    assert got == pytest.approx(BALL["dice_per_rater_float64"], abs=1e-10)
-    assert np.mean(got) == pytest.approx(BALL["dice_mean_over_raters"], abs=1e-6)
+    actual = [dice(item.prediction, rater) for rater in item.raters]
+    assert actual == pytest.approx(BALL["dice_per_rater_float64"], abs=1e-10)
+    assert np.mean(actual) == pytest.approx(BALL["dice_mean_over_raters"], abs=1e-6)
 
 
 def test_ignored_pixels_are_dropped_from_dice():
     item = tiles(7)
     kept = item.raters[0] != 255
     for score in (dice, macro_dice):
-        whole = score(item.prediction, item.raters[0], ignore=255, classes=6)
-        assert whole == score(item.prediction[kept], item.raters[0][kept], classes=6)
+        full_results = score(item.prediction, item.raters[0], ignore=255, classes=6)
+        assert full_results == score(
+            item.prediction[kept], item.raters[0][kept], classes=6
+        )
     assert dice([0, 1, 1], [0, 1, -1], ignore=-1) == 1.0
     assert dice([0, 1, 255], [0, 1, 255], ignore=255) == 1.0
 
@@ -83,8 +85,8 @@ def test_ged_of_the_ball_is_golden():
 
 def test_ged_of_the_tiles_is_that_of_the_specification():
     item = tiles(7)
-    got = ged(item.draws, item.raters, classes=6, ignore=255)
-    assert got == pytest.approx(0.05469, abs=5e-6)
+    actual = ged(item.draws, item.raters, classes=6, ignore=255)
+    assert actual == pytest.approx(0.05469, abs=5e-6)
 
 
 @pytest.mark.parametrize("classes", [2, 5])
@@ -94,8 +96,8 @@ def test_ged_is_the_mean_over_all_ordered_pairs(classes, shape):
     raters = random_maps(3, maps=3, shape=shape, classes=classes)
     draws[0], raters[:2] = 0, 0
     expected = slow_ged(draws, raters, classes)
-    got = ged(draws.astype(np.uint8), raters.astype(np.int16), classes=classes)
-    assert got == pytest.approx(expected, abs=1e-12)
+    actual = ged(draws.astype(np.uint8), raters.astype(np.int16), classes=classes)
+    assert actual == pytest.approx(expected, abs=1e-12)
 
 
 def test_a_pixel_that_one_rater_ignores_counts_nowhere_in_ged():
@@ -103,8 +105,8 @@ def test_a_pixel_that_one_rater_ignores_counts_nowhere_in_ged():
     raters = random_maps(5, maps=3, shape=(60,), classes=4)
     raters[0, :5], raters[2, 3:9] = -1, -1
     expected = slow_ged(draws[:, 9:], raters[:, 9:], 4)
-    got = ged(draws, raters, classes=4, ignore=-1)
-    assert got == pytest.approx(expected, abs=1e-12)
+    actual = ged(draws, raters, classes=4, ignore=-1)
+    assert actual == pytest.approx(expected, abs=1e-12)
 
 
 def test_ged_of_a_set_with_itself_is_zero():

@@ -105,8 +105,8 @@ def test_a_pixel_with_total_zero_does_not_count():
     expected = fit_platt(uncertainty[kept], correct[kept])
     assert (fit.a, fit.b) == pytest.approx((expected.a, expected.b), rel=1e-9)
     confidence = fit.confidence(uncertainty)
-    got = ace(confidence, correct & kept, total=kept)
-    assert got == pytest.approx(ace(confidence[kept], correct[kept]), rel=1e-12)
+    actual = ace(confidence, correct & kept, total=kept)
+    assert actual == pytest.approx(ace(confidence[kept], correct[kept]), rel=1e-12)
     assert np.isnan(ace(confidence, np.zeros(400), total=np.zeros(400)))
 
 
@@ -146,9 +146,9 @@ def test_a_histogram_travels_by_its_filled_bins():
 
 
 def test_values_outside_the_histogram_join_its_end_bins():
-    got = uncertainty_histogram([-1e-8, 0.2, 5.0], [1, 1, 0], high=1.0, bins=2)
-    assert got.total.tolist() == [[0.0, 1.0], [2.0, 0.0]]
-    assert got.mean == pytest.approx(np.array([[0.0, 5.0], [0.1, 0.0]]), abs=1e-7)
+    actual = uncertainty_histogram([-1e-8, 0.2, 5.0], [1, 1, 0], high=1.0, bins=2)
+    assert actual.total.tolist() == [[0.0, 1.0], [2.0, 0.0]]
+    assert actual.mean == pytest.approx(np.array([[0.0, 5.0], [0.1, 0.0]]), abs=1e-7)
 
 
 def test_histograms_of_different_bins_do_not_add():
@@ -162,8 +162,8 @@ def test_ace_of_the_ball_is_golden():
     item = ball(100)
     agreement = rater_agreement(item.prediction, item.raters)
     confidence = item.probs.mean(axis=0).max(axis=0)
-    got = ace(confidence, agreement.correct, total=agreement.total)
-    assert got == pytest.approx(
+    actual = ace(confidence, agreement.correct, total=agreement.total)
+    assert actual == pytest.approx(
         BALL["ace_no_platt_conf_is_mean_softmax_max"], abs=1e-10
     )
 
@@ -186,8 +186,8 @@ def test_an_item_that_is_all_right_is_scored_as_such():
 
 
 def test_confidence_follows_the_sign_convention_of_the_paper():
-    got = Platt(a=-14.5, b=-10.0).confidence([0.0, 0.5])
-    assert got == pytest.approx(1 / (1 + np.exp(np.array([-10.0, 7.25 - 10.0]))))
+    actual = Platt(a=-14.5, b=-10.0).confidence([0.0, 0.5])
+    assert actual == pytest.approx(1 / (1 + np.exp(np.array([-10.0, 7.25 - 10.0]))))
 
 
 def test_float_kinds_give_the_same_fit():

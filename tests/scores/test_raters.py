@@ -73,8 +73,8 @@ def test_the_variance_of_two_classes_is_numpys():
     raters = np.random.default_rng(3).integers(0, 2, (5, 6, 7))
     np.testing.assert_allclose(rater_variance(raters), raters.var(axis=0))
     golden = BALL["gt_variance_map"]
-    got = rater_variance(ball(100).raters)
-    assert (got.sum(), got.max()) == (golden["sum"], golden["max"])
+    actual = rater_variance(ball(100).raters)
+    assert (actual.sum(), actual.max()) == (golden["sum"], golden["max"])
 
 
 def test_the_variance_of_more_classes_is_half_the_summed_variance_of_one_hot_labels():
@@ -90,18 +90,18 @@ def test_a_flip_of_one_third_has_the_variance_of_the_paper():
 
 def test_ignored_pixels_have_no_variance():
     raters = tiles(7).raters
-    got = rater_variance(raters, ignore=255)
-    np.testing.assert_array_equal(np.isnan(got), (raters == 255).any(axis=0))
+    actual = rater_variance(raters, ignore=255)
+    np.testing.assert_array_equal(np.isnan(actual), (raters == 255).any(axis=0))
 
 
 def test_agreement_counts_raters_that_look_and_raters_that_agree():
     item = tiles(7)
     item.raters[0, 10:20] = 255
-    got = rater_agreement(item.prediction, item.raters, ignore=255)
+    actual = rater_agreement(item.prediction, item.raters, ignore=255)
     looked = item.raters != 255
     same = (item.raters == item.prediction) & looked
-    np.testing.assert_array_equal(got.total, looked.sum(axis=0))
-    np.testing.assert_array_equal(got.correct, same.sum(axis=0))
+    np.testing.assert_array_equal(actual.total, looked.sum(axis=0))
+    np.testing.assert_array_equal(actual.correct, same.sum(axis=0))
 
 
 def test_a_prediction_without_class_where_a_rater_has_one_is_refused():

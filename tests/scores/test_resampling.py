@@ -172,13 +172,20 @@ def test_a_file_does_not_differ_from_itself():
     rng = np.random.default_rng(0)
     score, positive = rng.normal(size=200), rng.random(200) < 0.3
     one, two = (bootstrap(auroc, score, positive, replicates=50) for _ in range(2))
-    found = paired_difference(one, two, 0.5, 0.5)
-    assert (found.value, found.low, found.high, found.p) == (0.0, 0.0, 0.0, 1.0)
+    difference = paired_difference(one, two, 0.5, 0.5)
+    assert (difference.value, difference.low, difference.high, difference.p) == (
+        0.0,
+        0.0,
+        0.0,
+        1.0,
+    )
 
 
 def test_the_difference_is_of_the_values_and_its_interval_of_the_samples():
-    found = paired_difference([3.0, 4.0, 5.0], [1.0, 1.0, 1.0], 4.5, 1.0, level=0.5)
-    assert (found.value, found.low, found.high) == (3.5, 2.5, 3.5)
+    difference = paired_difference(
+        [3.0, 4.0, 5.0], [1.0, 1.0, 1.0], 4.5, 1.0, level=0.5
+    )
+    assert (difference.value, difference.low, difference.high) == (3.5, 2.5, 3.5)
 
 
 @pytest.mark.parametrize(
@@ -193,13 +200,15 @@ def test_the_difference_is_of_the_values_and_its_interval_of_the_samples():
     ],
 )
 def test_p_counts_the_replicates_across_zero_and_the_observed_one(differences, p):
-    found = paired_difference(differences, np.zeros(len(differences)), 1.0, 0.0)
-    assert found.p == pytest.approx(p)
+    difference = paired_difference(differences, np.zeros(len(differences)), 1.0, 0.0)
+    assert difference.p == pytest.approx(p)
 
 
 def test_a_difference_undefined_everywhere_is_nan():
-    found = paired_difference([np.nan], [1.0], np.nan, 1.0)
-    assert np.isnan([found.value, found.low, found.high, found.p]).all()
+    difference = paired_difference([np.nan], [1.0], np.nan, 1.0)
+    assert np.isnan(
+        [difference.value, difference.low, difference.high, difference.p]
+    ).all()
 
 
 def test_pairing_sees_what_unpaired_intervals_do_not():
@@ -209,9 +218,9 @@ def test_pairing_sees_what_unpaired_intervals_do_not():
     samples = samples_of(table)
     spread = np.quantile(samples["a"], [0.025, 0.975])
     assert spread[0] < np.mean(table["b"]) < spread[1]
-    found = paired_difference(samples["a"], samples["b"], *means(table).values())
-    assert found.low > 0.0
-    assert found.p < 0.05
+    difference = paired_difference(samples["a"], samples["b"], *means(table).values())
+    assert difference.low > 0.0
+    assert difference.p < 0.05
 
 
 def test_equal_methods_are_told_apart_as_rarely_as_stated():

@@ -78,8 +78,8 @@ def test_neighbours_closer_than_float32_can_tell_are_told_apart(gap):
     rng = np.random.default_rng(3)
     turn = np.linalg.qr(rng.normal(size=(2 * count, 2 * count)))[0]
     for block in (16, 512):
-        found = nearest_neighbour(embedding @ turn, block=block)[:count]
-        np.testing.assert_array_equal(found, nearer)
+        neighbours = nearest_neighbour(embedding @ turn, block=block)[:count]
+        np.testing.assert_array_equal(neighbours, nearer)
 
 
 def test_few_items_of_a_plain_embedding_need_float64():
@@ -90,9 +90,9 @@ def test_few_items_of_a_plain_embedding_need_float64():
 
 def test_an_item_is_never_its_own_neighbour():
     embedding = np.repeat(np.random.default_rng(5).normal(size=(30, 8)), 3, axis=0)
-    found = nearest_neighbour(embedding)
-    assert (found != np.arange(90)).all()
-    np.testing.assert_array_equal(found // 3, np.arange(90) // 3)
+    neighbours = nearest_neighbour(embedding)
+    assert (neighbours != np.arange(90)).all()
+    np.testing.assert_array_equal(neighbours // 3, np.arange(90) // 3)
 
 
 def test_scaled_copies_are_equally_near():
@@ -126,8 +126,8 @@ def test_r_auroc_is_the_auroc_of_wrong_retrievals_in_scikit_learn():
     target = rng.integers(0, 5, size=300)
     embedding = rng.normal(size=(5, 16))[target] + 1.2 * rng.normal(size=(300, 16))
     uncertainty = np.round(rng.normal(size=300), 1)
-    found = nearest_neighbour(embedding)
-    expected = roc_auc_score(target[found] != target, uncertainty)
+    neighbours = nearest_neighbour(embedding)
+    expected = roc_auc_score(target[neighbours] != target, uncertainty)
     value = r_auroc(embedding, target, uncertainty)
     assert value == pytest.approx(expected, rel=1e-12)
 

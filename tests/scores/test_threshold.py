@@ -63,13 +63,15 @@ def test_the_guaranteed_threshold_is_described_by_the_same_rule(items, share, sp
     correct, uncertainty = items
     correct, uncertainty = np.tile(correct, 40), np.tile(uncertainty, 40)
     asked = {"budget": share} if spend else {"accuracy": share}
-    found = referral_threshold(correct, uncertainty, **asked, confidence=0.6)
-    if np.isnan(found.guaranteed_threshold):
-        assert "guarantees accuracy" in found.reason or "reaches" in found.reason
+    threshold = referral_threshold(correct, uncertainty, **asked, confidence=0.6)
+    if np.isnan(threshold.guaranteed_threshold):
+        assert (
+            "guarantees accuracy" in threshold.reason or "reaches" in threshold.reason
+        )
     else:
-        expected = described(correct, uncertainty, found.guaranteed_threshold)
-        got = [found.guaranteed_referred, found.guaranteed_accuracy]
-        np.testing.assert_allclose(got, expected)
+        expected = described(correct, uncertainty, threshold.guaranteed_threshold)
+        actual = [threshold.guaranteed_referred, threshold.guaranteed_accuracy]
+        np.testing.assert_allclose(actual, expected)
 
 
 def too_many(violations, runs, delta):
@@ -88,8 +90,10 @@ def test_the_accuracy_guarantee_holds_where_every_threshold_is_a_trap(levels):
         uncertainty = rng.random(300)
         if levels:
             uncertainty = np.floor(levels * uncertainty)
-        found = referral_threshold(correct, uncertainty, accuracy=0.8, confidence=0.7)
-        violations += not np.isnan(found.guaranteed_threshold)
+        threshold = referral_threshold(
+            correct, uncertainty, accuracy=0.8, confidence=0.7
+        )
+        violations += not np.isnan(threshold.guaranteed_threshold)
     assert violations > 0
     assert not too_many(violations, 400, 0.3)
 
@@ -101,10 +105,10 @@ def test_the_accuracy_guarantee_holds_where_the_plain_threshold_fails():
     for _ in range(400):
         uncertainty = rng.random(400)
         correct = rng.random(400) >= 0.3 * uncertainty
-        found = referral_threshold(correct, uncertainty, accuracy=0.92)
+        threshold = referral_threshold(correct, uncertainty, accuracy=0.92)
         limit = 0.08 / 0.15
-        guaranteed += found.guaranteed_threshold > limit
-        plain += found.threshold > limit
+        guaranteed += threshold.guaranteed_threshold > limit
+        plain += threshold.threshold > limit
     assert not too_many(guaranteed, 400, 0.1)
     assert too_many(plain, 400, 0.1)
 
@@ -113,11 +117,11 @@ def test_the_accuracy_guarantee_is_of_use_with_many_items():
     rng = np.random.default_rng(2)
     uncertainty = rng.random(20_000)
     correct = rng.random(20_000) >= 0.3 * uncertainty
-    found = referral_threshold(correct, uncertainty, accuracy=0.92)
-    assert found.threshold == pytest.approx(0.533, abs=0.05)
-    assert 0.42 < found.guaranteed_threshold < found.threshold
-    assert found.reason == ""
-    assert found.confidence == 0.9
+    threshold = referral_threshold(correct, uncertainty, accuracy=0.92)
+    assert threshold.threshold == pytest.approx(0.533, abs=0.05)
+    assert 0.42 < threshold.guaranteed_threshold < threshold.threshold
+    assert threshold.reason == ""
+    assert threshold.confidence == 0.9
 
 
 def test_a_guaranteed_threshold_passes_the_binomial_test_of_scipy():
@@ -146,9 +150,9 @@ def test_the_budget_guarantee_holds(levels):
         uncertainty = rng.random(200)
         if levels:
             uncertainty = np.floor(levels * uncertainty) / levels
-        found = referral_threshold(np.ones(200), uncertainty, budget=0.2)
-        violations += 1 - found.guaranteed_threshold > 0.2
-        plain += 1 - found.threshold > 0.2
+        threshold = referral_threshold(np.ones(200), uncertainty, budget=0.2)
+        violations += 1 - threshold.guaranteed_threshold > 0.2
+        plain += 1 - threshold.threshold > 0.2
     assert not too_many(violations, 400, 0.1)
     if levels is None:
         assert violations > 10
@@ -162,23 +166,23 @@ def test_the_budget_rank_is_that_of_the_beta_distribution():
         for r in range(1, n + 1)
         if stats.beta.sf(1 - budget, r, n + 1 - r) >= confidence
     )
-    found = referral_threshold(np.ones(n), np.arange(n), budget=budget)
-    assert found.guaranteed_threshold == rank
+    threshold = referral_threshold(np.ones(n), np.arange(n), budget=budget)
+    assert threshold.guaranteed_threshold == rank
 
 
 def test_too_few_items_leave_only_referring_nobody():
-    found = referral_threshold(np.ones(5), np.arange(5), budget=0.2)
-    assert found.threshold == 4.0
-    assert found.guaranteed_threshold == np.inf
-    assert found.guaranteed_referred == 0.0
-    assert "5 items are too few to guarantee a budget of 0.2" in found.reason
+    threshold = referral_threshold(np.ones(5), np.arange(5), budget=0.2)
+    assert threshold.threshold == 4.0
+    assert threshold.guaranteed_threshold == np.inf
+    assert threshold.guaranteed_referred == 0.0
+    assert "5 items are too few to guarantee a budget of 0.2" in threshold.reason
 
 
 def test_perfect_accuracy_can_be_seen_but_not_guaranteed():
-    found = referral_threshold(np.ones(1000), np.arange(1000), accuracy=1.0)
-    assert found.threshold == np.inf
-    assert np.isnan(found.guaranteed_threshold)
-    assert "guarantees accuracy 1.0" in found.reason
+    threshold = referral_threshold(np.ones(1000), np.arange(1000), accuracy=1.0)
+    assert threshold.threshold == np.inf
+    assert np.isnan(threshold.guaranteed_threshold)
+    assert "guarantees accuracy 1.0" in threshold.reason
 
 
 def test_item_order_does_not_matter():
@@ -187,8 +191,10 @@ def test_item_order_does_not_matter():
     correct = rng.random(500) >= 0.5 * uncertainty
     order = rng.permutation(500)
     for asked in ({"accuracy": 0.9}, {"budget": 0.3}):
-        found = referral_threshold(correct, uncertainty, **asked)
-        assert found == referral_threshold(correct[order], uncertainty[order], **asked)
+        threshold = referral_threshold(correct, uncertainty, **asked)
+        assert threshold == referral_threshold(
+            correct[order], uncertainty[order], **asked
+        )
 
 
 @pytest.mark.parametrize(

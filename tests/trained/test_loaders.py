@@ -61,11 +61,11 @@ def test_every_form_of_a_batch_gives_the_same_predictions():
 def test_what_is_known_of_items_is_written_and_scored(tmp_path):
     out = tmp_path / "p.npz"
     header = {"dataset": "mine", "split": "test"}
-    found = predicted(DataLoader(Named(), batch_size=5), out=out, header=header)
-    assert found.arrays["item"][:2].tolist() == ["case 0", "case 1"]
-    assert found.arrays["group"].tolist() == ["a", "b"] * 6
-    assert found.arrays["shifted"].sum() == 5
-    assert found.arrays["cluster"].tolist() == [i // 3 for i in range(N)]
+    outputs = predicted(DataLoader(Named(), batch_size=5), out=out, header=header)
+    assert outputs.arrays["item"][:2].tolist() == ["case 0", "case 1"]
+    assert outputs.arrays["group"].tolist() == ["a", "b"] * 6
+    assert outputs.arrays["shifted"].sum() == 5
+    assert outputs.arrays["cluster"].tolist() == [i // 3 for i in range(N)]
     results = qualms.score(out, resamples=0)
     assert results.n == N
     assert (results.header.dataset, results.header.seed) == ("mine", 0)
@@ -120,7 +120,7 @@ def test_label_maps_are_written_one_after_another(method, tmp_path):
     labels[:, 0] = 255
     loader = halves(IMAGES, labels)
     network = Segmenter()
-    found = predicted(
+    outputs = predicted(
         loader,
         network,
         task="segmentation",
@@ -130,8 +130,8 @@ def test_label_maps_are_written_one_after_another(method, tmp_path):
         val=loader,
         out=tmp_path / "maps",
     )
-    assert found.n == N
-    maps = found.maps[7]
+    assert outputs.n == N
+    maps = outputs.maps[7]
     assert np.array_equal(maps.raters[0], labels[7])
     if method == "plain":
         with torch.no_grad():
@@ -189,11 +189,11 @@ def test_methods_from_outside_serve_it_as_well(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     include([file])
     fit = [(X, Y)]
-    found = predicted(halves(X, Y), method="distant", fit=fit).arrays
+    outputs = predicted(halves(X, Y), method="distant", fit=fit).arrays
     with torch.no_grad():
         features = model()[:2](X)
     expected = (features - features.mean(0)).norm(dim=1).numpy()
-    assert found["uncertainty/distance"] == pytest.approx(expected, abs=1e-5)
+    assert outputs["uncertainty/distance"] == pytest.approx(expected, abs=1e-5)
     with pytest.raises(
         ValueError, match=r"trained with method 'hungry'.*distant, lapl"
     ):
@@ -217,9 +217,9 @@ class Odd(nn.Module):
 
 def test_a_last_layer_whose_outputs_are_changed_is_not_taken_for_one():
     loader = halves(X, Y)
-    found = predicted(loader, Odd()).arrays["probs"][0]
+    outputs = predicted(loader, Odd()).arrays["probs"][0]
     with torch.no_grad():
-        assert np.allclose(found, Odd()(X).softmax(1), atol=1e-6)
+        assert np.allclose(outputs, Odd()(X).softmax(1), atol=1e-6)
     with pytest.raises(ValueError, match="needs a network whose outputs are those"):
         predicted(loader, Odd(), method="laplace", fit=loader)
     with pytest.raises(ValueError, match="are not those of its layer 'aux'"):

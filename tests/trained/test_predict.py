@@ -115,10 +115,12 @@ def test_the_temperature_is_that_of_an_outside_search(data, outputs):
         bounds=(-5, 5),
         method="bounded",
     )
-    found = probs(model, (x, target), method="temperature")[0]
+    probabilities = probs(model, (x, target), method="temperature")[0]
     expected = np.exp(log_softmax(logits / np.exp(best.x), axis=1))
-    assert found == pytest.approx(expected, abs=1e-4)
-    assert not np.allclose(found, np.exp(log_softmax(logits, axis=1)), atol=0.02)
+    assert probabilities == pytest.approx(expected, abs=1e-4)
+    assert not np.allclose(
+        probabilities, np.exp(log_softmax(logits, axis=1)), atol=0.02
+    )
 
 
 def shelf_laplace(features, layer, target, seed):
@@ -138,23 +140,25 @@ def shelf_laplace(features, layer, target, seed):
 
 def test_laplace_is_that_of_the_shelf_on_the_same_features(data):
     model = network()
-    found = probs(model, data, method="laplace", options={"draws": 6}, seed=2, batch=24)
+    probabilities = probs(
+        model, data, method="laplace", options={"draws": 6}, seed=2, batch=24
+    )
     features = logits_of(model[:5], data[0])
     _, expected = shelf_laplace(features, model[5], data[1], seed=2)
-    assert found == pytest.approx(expected.numpy(), abs=1e-5)
-    assert found.std(0).max() > 0.01
+    assert probabilities == pytest.approx(expected.numpy(), abs=1e-5)
+    assert probabilities.std(0).max() > 0.01
 
 
 def test_dropout_draws_are_passes_of_the_model_with_dropout_on(data):
     """Their mean and spread, against passes by hand."""
     model = network()
-    found = probs(model, data, method="mc_dropout", options={"draws": 600})
+    probabilities = probs(model, data, method="mc_dropout", options={"draws": 600})
     model.eval()[4].train()
     with torch.no_grad():
         hand = torch.stack([model(data[0]).softmax(1) for _ in range(600)]).numpy()
-    assert found.mean(0) == pytest.approx(hand.mean(0), abs=0.1)
-    assert found.std(0) == pytest.approx(hand.std(0), abs=0.1)
-    assert found.std(0).mean() > 0.02
+    assert probabilities.mean(0) == pytest.approx(hand.mean(0), abs=0.1)
+    assert probabilities.std(0) == pytest.approx(hand.std(0), abs=0.1)
+    assert probabilities.std(0).mean() > 0.02
 
 
 def test_draws_of_a_transformer_differ(data):
@@ -162,8 +166,8 @@ def test_draws_of_a_transformer_differ(data):
     layer = nn.TransformerEncoderLayer(6, 2, 12, dropout=0.3, batch_first=True)
     model = nn.Sequential(layer, nn.Flatten(), nn.Linear(36, CLASSES))
     given = (data[0][:, 0], data[1])
-    found = probs(model, given, method="mc_dropout")
-    assert found.std(0).min() > 0
+    probabilities = probs(model, given, method="mc_dropout")
+    assert probabilities.std(0).min() > 0
 
 
 class Bare(nn.Module):
@@ -192,8 +196,8 @@ def test_a_model_without_dropout_is_told_what_to_do(data, rate, said):
     with pytest.raises(ValueError, match=said):
         asked(Bare(rate), data, method="mc_dropout")
     options = {"place": "activations", "rate": 0.2}
-    found = probs(Bare(rate), data, method="mc_dropout", options=options)
-    assert found.std(0).min() > 0
+    probabilities = probs(Bare(rate), data, method="mc_dropout", options=options)
+    assert probabilities.std(0).min() > 0
 
 
 def test_probabilities_are_taken_as_what_they_are(data):

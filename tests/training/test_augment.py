@@ -14,22 +14,24 @@ def seeded():
 def test_a_flip_turns_about_half_of_the_items_and_their_maps_with_them():
     image = torch.rand(400, 1, 3, 4)
     target = image[:, 0].clone()
-    found = augment(("hflip",), image, target)
-    same = (found.image == image).flatten(1).all(1)
-    turned = (found.image == image.flip(3)).flatten(1).all(1)
+    augmented_images = augment(("hflip",), image, target)
+    same = (augmented_images.image == image).flatten(1).all(1)
+    turned = (augmented_images.image == image.flip(3)).flatten(1).all(1)
     assert (same ^ turned).all()
     assert 150 < turned.sum() < 250
-    assert torch.equal(found.target, found.image[:, 0])
+    assert torch.equal(augmented_images.target, augmented_images.image[:, 0])
 
 
 def test_flips_turn_every_axis_of_a_volume():
     image = torch.rand(300, 1, 2, 3, 4)
-    found = augment(("flips",), image, image[:, 0]).image
+    augmented_images = augment(("flips",), image, image[:, 0]).image
     forms = [
         image.flip([axis + 2 for axis in range(3) if mask >> axis & 1])
         for mask in range(8)
     ]
-    equal = torch.stack([(found == form).flatten(1).all(1) for form in forms])
+    equal = torch.stack(
+        [(augmented_images == form).flatten(1).all(1) for form in forms]
+    )
     assert (equal.sum(0) == 1).all()
     assert (equal.sum(1) > 10).all()
 
@@ -43,27 +45,31 @@ def test_noise_has_its_own_strength_for_every_item():
 
 def test_jitter_stays_within_the_range_of_an_image():
     image = torch.rand(50, 3, 5, 5)
-    found = augment(("jitter",), image, torch.zeros(50)).image
-    assert found.min() >= 0
-    assert found.max() <= 1
-    assert (found != image).flatten(1).any(1).all()
+    augmented_images = augment(("jitter",), image, torch.zeros(50)).image
+    assert augmented_images.min() >= 0
+    assert augmented_images.max() <= 1
+    assert (augmented_images != image).flatten(1).any(1).all()
 
 
 def test_a_crop_shows_a_part_of_the_image_in_full_size():
     ramp = torch.linspace(0, 1, 16).expand(200, 1, 16, 16)
-    found = augment(("crop",), ramp, torch.zeros(200)).image
-    assert found.shape == ramp.shape
-    low, high = found.amin((1, 2, 3)), found.amax((1, 2, 3))
+    augmented_images = augment(("crop",), ramp, torch.zeros(200)).image
+    assert augmented_images.shape == ramp.shape
+    low, high = augmented_images.amin((1, 2, 3)), augmented_images.amax((1, 2, 3))
     assert (high - low).min() > 0.1
     assert (high - low).mean() < 0.9
-    assert (found.diff(dim=3) >= 0).all()
-    torch.testing.assert_close(found[:, :, :1].expand_as(found), found)
+    assert (augmented_images.diff(dim=3) >= 0).all()
+    torch.testing.assert_close(
+        augmented_images[:, :, :1].expand_as(augmented_images), augmented_images
+    )
 
 
 def test_jitter_keeps_what_has_no_colour_grey():
     grey = torch.rand(30, 1, 4, 4).expand(-1, 3, -1, -1)
-    found = augment(("jitter", "hue_jitter"), grey, torch.zeros(30)).image
-    torch.testing.assert_close(found[:, 1:], found[:, :1].expand(-1, 2, -1, -1))
+    augmented_images = augment(("jitter", "hue_jitter"), grey, torch.zeros(30)).image
+    torch.testing.assert_close(
+        augmented_images[:, 1:], augmented_images[:, :1].expand(-1, 2, -1, -1)
+    )
 
 
 def test_hues_are_turned_as_colorsys_turns_them():
@@ -99,10 +105,10 @@ def test_some_items_lose_their_colour_and_most_are_jittered():
 def test_a_blur_is_gaussian_with_a_radius_for_each_item():
     image = torch.zeros(200, 1, 31, 31)
     image[:, :, 15, 15] = 1
-    found = augment(("blur",), image, torch.zeros(200)).image[:, 0]
+    augmented_images = augment(("blur",), image, torch.zeros(200)).image[:, 0]
     place = torch.arange(31) - 15.0
-    variance = (found.sum(1) * place**2).sum(1)
-    torch.testing.assert_close(found.sum((1, 2)), torch.ones(200))
+    variance = (augmented_images.sum(1) * place**2).sum(1)
+    torch.testing.assert_close(augmented_images.sum((1, 2)), torch.ones(200))
     assert variance.max().sqrt() < 2.01
     assert variance.sqrt()[variance.sqrt() > 0.6].mean() == pytest.approx(1.3, abs=0.12)
     from scipy.ndimage import gaussian_filter
@@ -124,8 +130,11 @@ def test_crops_are_as_wide_as_they_are_high_on_average():
     both = torch.stack(torch.meshgrid(ramp, ramp, indexing="ij")).expand(
         2000, -1, -1, -1
     )
-    found = augment(("crop",), both, torch.zeros(2000)).image
-    high, wide = (found[:, i].amax((1, 2)) - found[:, i].amin((1, 2)) for i in (0, 1))
+    augmented_images = augment(("crop",), both, torch.zeros(2000)).image
+    high, wide = (
+        augmented_images[:, i].amax((1, 2)) - augmented_images[:, i].amin((1, 2))
+        for i in (0, 1)
+    )
     inside = (high < 0.9) & (wide < 0.9)
     ratio = (wide / high)[inside].log()
     assert ratio.mean() == pytest.approx(0, abs=0.015)
@@ -147,31 +156,37 @@ def scenes(count=400, high=24, wide=40):
 @pytest.mark.parametrize("name", ["rotate", "zoom"])
 def test_label_maps_move_with_their_scene(name):
     image, labels = scenes()
-    found = augment((name,), image, labels, outside=255)
-    assert found.target.dtype == torch.uint8
-    assert set(found.target.unique().tolist()) == {1, 2, 3, 4, 5, 255}
-    inside = found.target != 255
+    augmented_images = augment((name,), image, labels, outside=255)
+    assert augmented_images.target.dtype == torch.uint8
+    assert set(augmented_images.target.unique().tolist()) == {1, 2, 3, 4, 5, 255}
+    inside = augmented_images.target != 255
     # Between two patches an image has a mean of both; elsewhere it shows its label.
-    near = (found.image[:, 0] * 10 - found.target).abs()[inside] < 0.01
+    near = (augmented_images.image[:, 0] * 10 - augmented_images.target).abs()[
+        inside
+    ] < 0.01
     assert near.float().mean() > 0.6
-    assert found.image[:, 0][~inside].max() < 0.26  # black, but for half a pixel
+    assert (
+        augmented_images.image[:, 0][~inside].max() < 0.26
+    )  # black, but for half a pixel
 
 
 def test_a_rotation_turns_half_of_the_scenes_by_their_own_angle():
     high, wide = 60, 100
     image = torch.zeros(300, 1, high, wide)
     image[..., high // 2 - 1 : high // 2 + 1, :] = 1  # a line through the centre
-    found = augment(("rotate",), image, torch.zeros(300)).image[:, 0]
-    still = (found - image[:, 0]).abs().amax((1, 2)) < 1e-5
+    augmented_images = augment(("rotate",), image, torch.zeros(300)).image[:, 0]
+    still = (augmented_images - image[:, 0]).abs().amax((1, 2)) < 1e-5
     assert 110 < still.sum() < 190
     row = torch.arange(high).float()[:, None] - (high - 1) / 2
     column = torch.arange(wide).float() - (wide - 1) / 2
-    slope = (found * row * column).sum((1, 2)) / (found * column**2).sum((1, 2))
+    slope = (augmented_images * row * column).sum((1, 2)) / (
+        augmented_images * column**2
+    ).sum((1, 2))
     angle = slope.atan().rad2deg()
     assert angle.abs().max() < 23
     assert angle[~still].abs().mean() == pytest.approx(11.25, abs=1.5)
     # Pixels stay square: the line is as thick as before.
-    middle = found[:, high // 4 : -high // 4, wide // 2 - 5 : wide // 2 + 5]
+    middle = augmented_images[:, high // 4 : -high // 4, wide // 2 - 5 : wide // 2 + 5]
     thick = middle.sum((1, 2)) / 10 * angle.deg2rad().cos()
     assert thick[~still].mean() == pytest.approx(2.0, abs=0.05)
 
@@ -179,8 +194,8 @@ def test_a_rotation_turns_half_of_the_scenes_by_their_own_angle():
 def test_a_zoom_is_between_four_and_six_fifths():
     image = torch.ones(500, 1, 50, 80)
     labels = torch.ones(500, 50, 80, dtype=torch.uint8)
-    found = augment(("zoom",), image, labels, outside=9).target
-    share = (found == 1).float().mean((1, 2)).sqrt()
+    augmented_images = augment(("zoom",), image, labels, outside=9).target
+    share = (augmented_images == 1).float().mean((1, 2)).sqrt()
     assert share.min() == pytest.approx(0.8, abs=0.03)
     assert (share == 1).float().mean() == pytest.approx(0.5, abs=0.08)
     ramp = torch.linspace(0, 1, 81)[:80].expand(500, 1, 50, 80)

@@ -57,18 +57,18 @@ def test_a_stopped_run_goes_on_to_the_same_bits(
 def test_a_method_sees_the_same_progress_when_a_run_goes_on(
     shelf, tmp_path, monkeypatch
 ):
-    seen = []
+    calls = []
 
     def look(network, moment, batches):
-        seen.append(float(moment.progress))
+        calls.append(float(moment.progress))
 
     shelf(looking={"epoch": look})
     spec = made.spec(method="looking", epochs=3)
     run_alone(spec, made.dataset(), tmp_path / "whole")
-    whole, seen[:] = list(seen), []
+    whole, calls[:] = list(calls), []
     stopped(monkeypatch, spec, tmp_path / "parts", 2)
     run_alone(spec, made.dataset(), tmp_path / "parts")
-    assert seen == whole == pytest.approx([0, 1 / 3, 2 / 3])
+    assert calls == whole == pytest.approx([0, 1 / 3, 2 / 3])
 
 
 def test_the_log_forgets_epochs_that_are_trained_again(shelf, tmp_path, monkeypatch):
@@ -170,9 +170,9 @@ def test_a_checkpoint_of_an_earlier_version_is_refused_in_a_sentence(
 
 def test_a_file_that_would_run_code_is_not_loaded(tmp_path):
     torch.save({"hash": "x", "bad": Path}, tmp_path / "checkpoint.pt")
-    said = []
-    assert _checkpoint.read_checkpoint(tmp_path, "x", said.append) is None
-    assert "is damaged" in said[0]
+    message = []
+    assert _checkpoint.read_checkpoint(tmp_path, "x", message.append) is None
+    assert "is damaged" in message[0]
 
 
 def test_a_full_disk_ends_in_a_sentence_and_keeps_the_checkpoint(

@@ -138,10 +138,10 @@ def test_neighbours_of_tf32_products_are_those_of_the_scores():
     target = rng.integers(0, 20, 3000)
     there = torch.from_numpy(rows).cuda(), torch.from_numpy(target).cuda()
     for tile in (None, 700, 1024):
-        found = find_nearest(*there, tile=tile)
-        assert found.nearest.tolist() == nearest_neighbour(rows).tolist()
+        neighbours = find_nearest(*there, tile=tile)
+        assert neighbours.nearest.tolist() == nearest_neighbour(rows).tolist()
         wanted = retrieval_hits(rows, target)
-        np.testing.assert_allclose(found.hits.cpu(), wanted, rtol=1e-12)
+        np.testing.assert_allclose(neighbours.hits.cpu(), wanted, rtol=1e-12)
 
 
 def test_a_head_is_recorded_on_cached_features(shelf, tmp_path):

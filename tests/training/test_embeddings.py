@@ -38,10 +38,10 @@ def test_two_views_are_trained_and_one_is_validated(tmp_path, name, wanted):
     changes = ("crop", "hue_jitter", "grey", "blur", "hflip")
     spec = spec_of(name, options=options, augment=changes, validate=1)
     run_alone(spec, embedding_dataset(), tmp_path)
-    found = predicted(tmp_path)
-    assert found["embedding"].shape == (30, 4)
-    assert np.unique(found[wanted]).size > 15
-    assert "predicted" not in found
+    outputs = predicted(tmp_path)
+    assert outputs["embedding"].shape == (30, 4)
+    assert np.unique(outputs[wanted]).size > 15
+    assert "predicted" not in outputs
 
 
 def test_views_of_single_items_are_refused(tmp_path):
@@ -53,18 +53,18 @@ def test_a_ranking_head_is_trained_on_cached_features(tmp_path):
     options = {"goal": "ranking", "width": 8, "initial_uncertainty": 0.1}
     spec = spec_of("losspred", options=options, features="cached", validate=1)
     run_alone(spec, embedding_dataset(), tmp_path)
-    found = predicted(tmp_path)
-    assert np.unique(found["uncertainty/head"]).size > 15
-    kept = torch.load(tmp_path / "checkpoint.pt", weights_only=True)["network"]
-    assert kept["head.beside.begun"]
-    assert kept["head.beside.scale"] != 1
+    outputs = predicted(tmp_path)
+    assert np.unique(outputs["uncertainty/head"]).size > 15
+    contents = torch.load(tmp_path / "checkpoint.pt", weights_only=True)["network"]
+    assert contents["head.beside.begun"]
+    assert contents["head.beside.scale"] != 1
 
 
 def test_a_gaussian_process_is_fitted_on_cached_features(tmp_path):
     spec = spec_of("sngp", options={"features": 12}, features="cached", validate=1)
     run_alone(spec, embedding_dataset(), tmp_path)
-    kept = torch.load(tmp_path / "checkpoint.pt", weights_only=True)["network"]
-    assert kept["fitted.factor"].shape == (12, 12)
+    contents = torch.load(tmp_path / "checkpoint.pt", weights_only=True)["network"]
+    assert contents["fitted.factor"].shape == (12, 12)
     assert np.unique(predicted(tmp_path)["uncertainty/variance"]).size > 15
 
 

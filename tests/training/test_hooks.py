@@ -19,22 +19,22 @@ def checkpoint(folder):
 
 
 def test_calibrate_sees_the_items_of_val_once_and_after_after(shelf, tmp_path):
-    seen = []
+    calls = []
 
     def after(_, batches):
-        seen.append(("after", sum(len(batch.target) for batch in batches())))
+        calls.append(("after", sum(len(batch.target) for batch in batches())))
 
     def calibrate(network, batches):
         assert not network.training
         assert not torch.is_grad_enabled()
         targets = torch.cat([batch.target for batch in batches()])
-        seen.append(("calibrate", targets.tolist()))
+        calls.append(("calibrate", targets.tolist()))
 
     shelf(held={"after": after, "calibrate": calibrate})
     dataset = made.dataset()
     run_alone(made.spec(method="held", splits=("test",)), dataset, tmp_path)
     expected = dataset.splits["val"].target.tolist()
-    assert seen == [("after", 50), ("calibrate", pytest.approx(expected))]
+    assert calls == [("after", 50), ("calibrate", pytest.approx(expected))]
 
 
 def test_calibrate_without_val_is_refused_before_training(shelf, tmp_path):

@@ -53,10 +53,10 @@ def put(root, dataset, made_by, split="pool"):
 @pytest.fixture
 def noted(shelf):
     """Return the targets of the training items; a run with a rule trains by name."""
-    seen = []
+    calls = []
 
     def loss(network, batch, moment):
-        seen.append((moment.items, batch.target.clone()))
+        calls.append((moment.items, batch.target.clone()))
         return (network(batch.x)[:, 0] - batch.target).square().mean()
 
     def predict(network, x, task):
@@ -65,7 +65,7 @@ def noted(shelf):
         return {"prob": network(x)[:, 0].sigmoid()[None]}
 
     shelf(noting={"loss": loss, "predict": predict, "select": {}})
-    return seen
+    return calls
 
 
 def pooled_entropy(root, split="pool"):
@@ -180,9 +180,9 @@ def test_embeddings_go_by_the_uncertainty_they_state(noted, tmp_path):
     put(tmp_path, dataset, arrays)
     splits = Splits({"": dataset}, torch.device("cpu"))
     spec = second("most_uncertain", count=3)
-    found = training_items(spec, tmp_path / "run", splits, lists={}, write=False)
+    items = training_items(spec, tmp_path / "run", splits, lists={}, write=False)
     value = sum(arrays(dataset, "", seed)["uncertainty/u"] for seed in (0, 1))
-    assert sorted(found.rows.tolist()) == sorted(np.argsort(-value)[:3])
+    assert sorted(items.rows.tolist()) == sorted(np.argsort(-value)[:3])
     assert not (tmp_path / "run/items.json").exists()
 
 
@@ -194,8 +194,8 @@ def test_few_shot_leaves_out_items_of_no_known_class(noted, tmp_path):
     dataset = replace(dataset, splits={**dataset.splits, "pool": pool})
     splits = Splits({"": dataset}, torch.device("cpu"))
     spec = second("few_shot", runs=(), k=12)
-    found = training_items(spec, tmp_path / "run", splits, lists={}, write=False)
-    assert found.rows.tolist() == [*range(1, 12)]
+    items = training_items(spec, tmp_path / "run", splits, lists={}, write=False)
+    assert items.rows.tolist() == [*range(1, 12)]
 
 
 def test_runs_that_ask_for_the_same_items_choose_once(noted, tmp_path, monkeypatch):
@@ -208,8 +208,8 @@ def test_runs_that_ask_for_the_same_items_choose_once(noted, tmp_path, monkeypat
     def rows(name, seed, folder="run"):
         spec = replace(second(name, count=4), seed=seed)
         place = tmp_path / f"{folder}/{name}-{seed}"
-        found = training_items(spec, place, splits, lists=lists, write=True)
-        return found.rows.tolist()
+        items = training_items(spec, place, splits, lists=lists, write=True)
+        return items.rows.tolist()
 
     assert rows("most_uncertain", 0) == rows("most_uncertain", 1)
     assert rows("random_items", 0) != rows("random_items", 1)
@@ -225,8 +225,8 @@ def put_maps(root, dataset, split="pool"):
         with SegmentationWriter(folder, header=Header(task="segmentation")) as writer:
             for row, name in enumerate(items.item):
                 draws = rng.dirichlet((1, 1), (2, made.SIDE, made.SIDE))
-                kept = scores.sufficient_statistics(np.moveaxis(draws, -1, 1))
-                maps = Maps(**kept._asdict(), raters=items.target[row])
+                statistics = scores.sufficient_statistics(np.moveaxis(draws, -1, 1))
+                maps = Maps(**statistics._asdict(), raters=items.target[row])
                 writer.add(str(name), maps)
 
 
@@ -245,7 +245,7 @@ def test_label_maps_are_aggregated(noted, tmp_path, aggregation):
         put_maps(tmp_path, dataset, split)
     spec = second("most_uncertain", count=2, measure="MI", aggregation=aggregation)
     splits = Splits({"": dataset}, torch.device("cpu"))
-    found = training_items(spec, tmp_path / "run", splits, lists={}, write=True)
+    items = training_items(spec, tmp_path / "run", splits, lists={}, write=True)
     folders = [tmp_path / parent / "predictions/pool" for parent in PARENTS]
     pooled = predictions.pool(folders)
     maps = [
@@ -258,10 +258,10 @@ def test_label_maps_are_aggregated(noted, tmp_path, aggregation):
         "threshold": lambda m: scores.aggregate_threshold(m, threshold=0.3),
     }
     name = aggregation if isinstance(aggregation, str) else aggregation["name"]
-    assert len(found.rows) == 2
+    assert len(items.rows) == 2
     if aggregation != "threshold":
         value = np.array([by[name](m) for m in maps])
-        assert sorted(found.rows.tolist()) == sorted(np.argsort(-value)[:2])
+        assert sorted(items.rows.tolist()) == sorted(np.argsort(-value)[:2])
 
 
 def test_the_list_is_kept_and_read_again_without_the_parents(noted, tmp_path):

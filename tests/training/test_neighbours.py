@@ -43,9 +43,13 @@ def test_neighbours_are_those_of_the_scores(kind, tile, whole, monkeypatch):
     monkeypatch.setattr(_neighbours, "_BLOCK", whole // 4)
     rows = embeddings(kind)
     target = np.random.default_rng(0).integers(0, 4, len(rows))
-    found = find_nearest(torch.from_numpy(rows), torch.from_numpy(target), tile=tile)
-    np.testing.assert_array_equal(found.nearest, nearest_neighbour(rows))
-    np.testing.assert_allclose(found.hits, retrieval_hits(rows, target), rtol=1e-12)
+    neighbours = find_nearest(
+        torch.from_numpy(rows), torch.from_numpy(target), tile=tile
+    )
+    np.testing.assert_array_equal(neighbours.nearest, nearest_neighbour(rows))
+    np.testing.assert_allclose(
+        neighbours.hits, retrieval_hits(rows, target), rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -81,23 +85,23 @@ def test_rounded_products_change_nothing(monkeypatch):
     plain = _neighbours._units
     monkeypatch.setattr(_neighbours, "_units", wide)
     monkeypatch.setattr(torch, "mm", rough)
-    found = find_nearest(torch.from_numpy(rows), torch.from_numpy(target), tile=64)
-    np.testing.assert_array_equal(found.nearest, nearest_neighbour(rows))
+    neighbours = find_nearest(torch.from_numpy(rows), torch.from_numpy(target), tile=64)
+    np.testing.assert_array_equal(neighbours.nearest, nearest_neighbour(rows))
 
 
 def test_rows_that_fill_a_tile_up_are_no_neighbours():
     """All other items point away, so that a row of 0 would be nearer."""
     rows = torch.tensor([[1.0, 0.0], [-1.0, 0.1], [-1.0, -2.0]])
-    found = find_nearest(rows, torch.tensor([0, 1, 1]))
-    assert found.nearest.tolist() == [2, 2, 1]
+    neighbours = find_nearest(rows, torch.tensor([0, 1, 1]))
+    assert neighbours.nearest.tolist() == [2, 2, 1]
 
 
 def test_autocast_does_not_reach_the_search():
     rows = embeddings("plain")
     target = torch.zeros(len(rows))
     with torch.autocast("cpu", torch.bfloat16):
-        found = find_nearest(torch.from_numpy(rows), target)
-    np.testing.assert_array_equal(found.nearest, nearest_neighbour(rows))
+        neighbours = find_nearest(torch.from_numpy(rows), target)
+    np.testing.assert_array_equal(neighbours.nearest, nearest_neighbour(rows))
 
 
 def test_one_item_has_no_neighbour():

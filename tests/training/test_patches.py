@@ -85,12 +85,12 @@ def cutter(split, **options):
 
 def test_random_patches_are_parts_of_their_items_and_seeded():
     split = varied([(20, 17)], raters=(1,))
-    found = cutter(split).draw([0] * 50, (3, 1))
-    assert found.image.shape == (50, 6, 6, 1)
-    assert found.target.shape == (50, 1, 6, 6)
+    cuts = cutter(split).draw([0] * 50, (3, 1))
+    assert cuts.image.shape == (50, 6, 6, 1)
+    assert cuts.target.shape == (50, 1, 6, 6)
     image, label = split.image[0], split.target[0][0]
     places = set()
-    for patch, labels in zip(found.image, found.target[:, 0], strict=True):
+    for patch, labels in zip(cuts.image, cuts.target[:, 0], strict=True):
         (place,) = (
             (a, b)
             for a in range(15)
@@ -103,8 +103,8 @@ def test_random_patches_are_parts_of_their_items_and_seeded():
         places.add(place)
     assert len(places) > 30
     again, other = (cutter(split).draw([0] * 50, (3, k)) for k in (1, 2))
-    assert np.array_equal(again.image, found.image)
-    assert not np.array_equal(other.image, found.image)
+    assert np.array_equal(again.image, cuts.image)
+    assert not np.array_equal(other.image, cuts.image)
 
 
 def test_patches_of_the_foreground_have_each_class_equally_often():
@@ -118,8 +118,8 @@ def test_patches_of_the_foreground_have_each_class_equally_often():
         target=label[None],
         item=np.array(["a"]),
     )
-    found = cutter(split, sides=(5, 7), foreground=1.0).draw([0] * 600, (0,))
-    centre = found.target[:, 0, 2, 3]
+    cuts = cutter(split, sides=(5, 7), foreground=1.0).draw([0] * 600, (0,))
+    centre = cuts.target[:, 0, 2, 3]
     share = np.bincount(centre, minlength=3) / 600
     assert share[0] == 0
     assert share[2] == pytest.approx(0.5, abs=0.07)
@@ -141,12 +141,12 @@ def test_tiles_show_every_pixel_once_and_never_more():
 
 def test_the_rim_of_a_small_item_is_repeated_and_not_labelled():
     split = varied([(4, 9)], raters=(1,))
-    found = cutter(split).draw([0], (0,))
-    image = found.image[0, ..., 0]
+    cuts = cutter(split).draw([0], (0,))
+    image = cuts.image[0, ..., 0]
     assert np.array_equal(image[0], image[1])
     assert np.array_equal(image[5], image[4])
-    assert (found.target[0, 0, [0, 5]] == 255).all()
-    assert (found.target[0, 0, 1:5] != 255).all()
+    assert (cuts.target[0, 0, [0, 5]] == 255).all()
+    assert (cuts.target[0, 0, 1:5] != 255).all()
     kept = cutter(split, ignore=None).draw([0], (0,))
     assert (kept.target != 255).all()
 
@@ -154,10 +154,10 @@ def test_the_rim_of_a_small_item_is_repeated_and_not_labelled():
 def test_an_item_is_standardised_as_a_whole_before_it_is_cut():
     split = varied([(30, 20)], raters=(1,))
     whole = split.image[0].astype(np.float64)
-    found = cutter(split, standardise=True).draw([0] * 5, (1,))
+    cuts = cutter(split, standardise=True).draw([0] * 5, (1,))
     plain = cutter(split).draw([0] * 5, (1,))
     wanted = (plain.image - whole.mean()) / whole.std()
-    np.testing.assert_allclose(found.image, wanted, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(cuts.image, wanted, rtol=1e-5, atol=1e-6)
 
 
 def test_each_rater_of_an_item_is_drawn_equally_often_and_fixed_in_passes():
@@ -167,8 +167,8 @@ def test_each_rater_of_an_item_is_drawn_equally_often_and_fixed_in_passes():
         target=np.broadcast_to(maps, (1, 3, 9, 9)),
         item=np.array(["a"]),
     )
-    found = cutter(split).draw([0] * 600, (2,)).target[:, 0, 0, 0]
-    assert np.bincount(found).min() > 150
+    cuts = cutter(split).draw([0] * 600, (2,)).target[:, 0, 0, 0]
+    assert np.bincount(cuts).min() > 150
     items = _splits.load_split(split, CPU, patch=PatchRule(sides=(6, 6), ignore=255))
     passes = [torch.cat([raw.target for raw in items.batches(torch.arange(1), 2)])]
     passes += [torch.cat([raw.target for raw in items.batches(torch.arange(1), 3)])]

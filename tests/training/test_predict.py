@@ -60,10 +60,10 @@ def test_the_header_says_what_made_the_predictions(shelf, tmp_path):
 
 def test_draws_come_first_and_differ(shelf, tmp_path):
     run_alone(made.spec(method="dropout"), made.dataset(), tmp_path)
-    found = predicted(tmp_path)
-    assert found.arrays["mean"].shape == (3, 30)
-    assert found.draws == 3
-    assert (found.arrays["mean"].std(0) > 0).all()
+    outputs = predicted(tmp_path)
+    assert outputs.arrays["mean"].shape == (3, 30)
+    assert outputs.draws == 3
+    assert (outputs.arrays["mean"].std(0) > 0).all()
 
 
 def test_a_subset_is_predicted_by_its_own_name(shelf, tmp_path):

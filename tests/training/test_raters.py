@@ -147,11 +147,11 @@ class Stops(made.CallbackLog):
 
 @pytest.mark.parametrize("swaps", [NO_SWAPS, Swaps({0: 2, 1: 3}, 1 / 3)])
 def test_a_run_that_is_stopped_goes_on_with_the_same_raters(shelf, tmp_path, swaps):
-    seen = []
+    calls = []
 
     def loss(network, batch, moment):
         if network.training:
-            seen.append(batch.target.clone())
+            calls.append(batch.target.clone())
         return network(batch.x).square().mean()
 
     def predict(network, x, task):
@@ -165,23 +165,23 @@ def test_a_run_that_is_stopped_goes_on_with_the_same_raters(shelf, tmp_path, swa
     shelf(plain={"loss": loss, "predict": predict, "select": {}})
     dataset, spec = with_raters(swaps), made.spec(augment=["flips"], batch=16)
     run_alone(spec, dataset, tmp_path / "whole", device="cpu")
-    whole = [*seen]
-    seen.clear()
+    whole = [*calls]
+    calls.clear()
     with pytest.raises(KeyboardInterrupt):
         run_alone(spec, dataset, tmp_path / "parts", device="cpu", callbacks=Stops())
     run_alone(spec, dataset, tmp_path / "parts", device="cpu")
-    assert len(seen) == len(whole) == 3 * 4
-    assert all(torch.equal(a, b) for a, b in zip(seen, whole, strict=True))
+    assert len(calls) == len(whole) == 3 * 4
+    assert all(torch.equal(a, b) for a, b in zip(calls, whole, strict=True))
     labels = torch.cat([part.flatten() for part in whole]).unique().tolist()
     assert labels == ([0, 1, 2, 3] if swaps.classes else [0, 1])
 
 
 def test_large_label_maps_are_looked_at_a_few_at_a_time(shelf, tmp_path, monkeypatch):
     monkeypatch.setattr("qualms.training._run._PIXELS", 3 * made.SIDE**2)
-    seen = []
+    calls = []
 
     def predict(network, x, task):
-        seen.append(len(x))
+        calls.append(len(x))
         probs = x.new_full((len(x), 4, made.SIDE, made.SIDE), 0.25)
         labels = probs[None, :, 0].to(torch.uint8)
         return {
@@ -196,7 +196,7 @@ def test_large_label_maps_are_looked_at_a_few_at_a_time(shelf, tmp_path, monkeyp
     shelf(plain={"loss": loss, "predict": predict, "select": {}})
     spec = made.spec(splits=("test",), epochs=1)
     run_alone(spec, with_raters(), tmp_path, device="cpu")
-    assert seen == [3] * 10
+    assert calls == [3] * 10
 
 
 def test_predictions_are_compared_with_draws_of_plain_labels():

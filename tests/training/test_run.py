@@ -186,18 +186,18 @@ def test_the_folder_says_what_the_run_is_and_how_it_went(shelf, tmp_path):
     assert done["parameters"] == sum(p.numel() for p in made.Tiny(3).parameters())
     assert done["seconds"] > 0
     assert done["images_per_second"] > 0
-    stated = json.loads((tmp_path / "environment.json").read_text())
-    assert stated["torch"] == torch.__version__
+    data = json.loads((tmp_path / "environment.json").read_text())
+    assert data["torch"] == torch.__version__
 
 
 @pytest.mark.parametrize(("batch", "accumulate"), [(8, 1), (4, 3)])
 def test_what_does_not_fill_a_step_can_be_left_for_another_epoch(
     shelf, tmp_path, batch, accumulate
 ):
-    seen = []
+    calls = []
 
     def loss(network, batch, moment):
-        seen.append(batch.target)
+        calls.append(batch.target)
         return made.loss(network, batch, moment)
 
     shelf(noting={"loss": loss})
@@ -208,9 +208,9 @@ def test_what_does_not_fill_a_step_can_be_left_for_another_epoch(
     run_alone(spec, dataset, tmp_path)
     stride = batch * accumulate
     steps = 50 // stride
-    assert len(seen) == 2 * steps * accumulate
-    assert {len(target) for target in seen} == {batch}
-    visited = torch.cat(seen).view(2, -1)
+    assert len(calls) == 2 * steps * accumulate
+    assert {len(target) for target in calls} == {batch}
+    visited = torch.cat(calls).view(2, -1)
     for epoch, targets in enumerate(visited):
         order = shuffled(torch.arange(50), 0, epoch)[: steps * stride]
         assert torch.equal(targets, torch.tensor(dataset.splits["train"].target)[order])
@@ -243,10 +243,10 @@ def test_a_last_batch_of_one_item_is_explained(shelf, tmp_path):
 
 
 def test_8_bits_become_0_to_1_and_nothing_else_when_asked(shelf, tmp_path):
-    seen = []
+    calls = []
 
     def loss(network, batch, moment):
-        seen.append(batch.x)
+        calls.append(batch.x)
         return made.loss(network, batch, moment)
 
     shelf(noting={"loss": loss})
@@ -255,7 +255,7 @@ def test_8_bits_become_0_to_1_and_nothing_else_when_asked(shelf, tmp_path):
     run_alone(spec, dataset, tmp_path)
     image = dataset.splits["train"].image[shuffled(torch.arange(50), 0, 0).numpy()]
     expected = torch.tensor(image).movedim(-1, 1).float() / 255
-    torch.testing.assert_close(seen[0], expected)
+    torch.testing.assert_close(calls[0], expected)
 
 
 class Replaced(made.Bare):
@@ -374,22 +374,22 @@ def test_a_loss_that_is_not_a_number_names_the_step_and_its_items(shelf, tmp_pat
     assert "the loss became nan in epoch 1, step 2;" in str(caught.value)
     assert "which is kept: epoch 0" in str(caught.value)
     assert str(caught.value).endswith(f"Items of the step: {names}")
-    held = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
-    assert held["stand"]["epoch"] == 1
-    assert all(part.isfinite().all() for part in held["network"].values())
+    contents = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
+    assert contents["stand"]["epoch"] == 1
+    assert all(part.isfinite().all() for part in contents["network"].values())
 
 
 def test_progress_reaches_one_in_the_last_step(shelf, tmp_path):
-    seen = []
+    calls = []
 
     def loss(network, batch, moment):
-        seen.append((moment.epoch, moment.items, float(moment.progress)))
+        calls.append((moment.epoch, moment.items, float(moment.progress)))
         return made.loss(network, batch, moment)
 
     shelf(watching={"loss": loss})
     run_alone(made.spec(method="watching", epochs=2), made.dataset(), tmp_path)
-    assert [epoch for epoch, _, _ in seen] == [0] * 7 + [1] * 7
-    np.testing.assert_allclose([p for *_, p in seen], np.arange(1, 15) / 14, rtol=1e-6)
+    assert [epoch for epoch, _, _ in calls] == [0] * 7 + [1] * 7
+    np.testing.assert_allclose([p for *_, p in calls], np.arange(1, 15) / 14, rtol=1e-6)
 
 
 def test_hooks_are_called_in_evaluation_mode_without_gradients(shelf, tmp_path):
@@ -566,18 +566,18 @@ def test_a_phase_that_training_never_reaches_is_told(shelf, tmp_path, epochs, to
 
 
 def test_an_epoch_of_several_passes_visits_every_item_as_often(shelf, tmp_path):
-    seen = []
+    calls = []
 
     def noted(network, batch, moment):
-        seen.append(batch.target.clone())
+        calls.append(batch.target.clone())
         return made.loss(network, batch, moment)
 
     shelf(plain={"loss": noted})
     dataset = made.dataset(train=51)
     run_alone(made.spec(epoch_passes=8, epochs=2), dataset, tmp_path / "a")
     # As many passes as items in a batch: an epoch has a step for each item.
-    assert [len(part) for part in seen] == [8] * 51 * 2
-    whole = torch.cat(seen).view(16, 51)
+    assert [len(part) for part in calls] == [8] * 51 * 2
+    whole = torch.cat(calls).view(16, 51)
     ordered = torch.from_numpy(dataset.splits["train"].target).sort().values
     assert torch.equal(whole.sort(1).values, ordered.expand(16, 51))
     assert not torch.equal(whole[0], whole[1])

@@ -143,8 +143,8 @@ def test_the_epoch_that_refers_best_on_the_joint_set_is_kept(shelf, tmp_path, dr
     options = {"epochs": 4, "select_by": "val_referral", "normalise": "none"}
     spec = made.spec(method="odd", splits=("val", "val/shifted"), **options)
     run_alone(spec, with_shifted(), tmp_path)
-    held = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
-    assert held["network"]["now"] == 1
+    contents = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
+    assert contents["network"]["now"] == 1
     found = predictions.read(tmp_path / "predictions/val~shifted.safetensors")
     assert found.arrays["probs"].shape == (draws, 10, 2)
     right = found.arrays["probs"].mean(0).argmax(1) == found.arrays["target"]

@@ -92,9 +92,9 @@ def test_a_finished_run_whose_weights_are_lost_is_to_be_made_again(
         (folder / "checkpoint.pt").write_bytes(b"nothing")
     else:
         (folder / "checkpoint.pt").unlink()
-    said = f"finished, but its checkpoint is missing or damaged; delete {folder} and"
+    message = f"finished, but its checkpoint is missing or damaged; delete {folder} and"
     spec = lent(first)
-    with pytest.raises(TrainingError, match=re.escape(said)):
+    with pytest.raises(TrainingError, match=re.escape(message)):
         run_alone(spec, made.dataset(), tmp_path / spec.hash)
 
 

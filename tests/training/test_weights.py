@@ -137,8 +137,8 @@ def test_a_batch_cut_for_lack_of_memory_keeps_its_weights(shelf, tmp_path, monke
 
 @pytest.mark.parametrize("kind", ["regression", "segmentation"])
 def test_other_tasks_have_no_classes_to_weigh(shelf, tmp_path, kind):
-    said = rf"class_weights='minibatch' is for classification, and 'made' is {kind}"
-    with pytest.raises(TrainingError, match=said):
+    message = rf"class_weights='minibatch' is for classification, and 'made' is {kind}"
+    with pytest.raises(TrainingError, match=message):
         run_alone(
             made.spec(class_weights="minibatch"), made.dataset(kind=kind), tmp_path
         )

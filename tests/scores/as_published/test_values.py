@@ -56,8 +56,8 @@ def slow_aurc(risk, uncertainty):
 
 def test_dice_of_the_ball_is_golden():
     item = ball(100)
-    got = [values.dice(item.prediction, rater) for rater in item.raters]
-    assert got == pytest.approx(BALL["dice_per_rater"], abs=1e-6)
+    actual = [values.dice(item.prediction, rater) for rater in item.raters]
+    assert actual == pytest.approx(BALL["dice_per_rater"], abs=1e-6)
 
 
 def test_two_empty_masks_have_dice_zero():
@@ -69,10 +69,10 @@ def test_an_ignored_pixel_stays_a_false_positive_in_dice():
     item = tiles(7)
     rater, predicted = item.raters[0], item.prediction
     correct, valid = np.sum(rater == predicted), np.sum(rater != 255)
-    got = values.dice(predicted, rater, classes=6, ignore=255)
-    assert got == 2 * correct / (rater.size + valid)
+    actual = values.dice(predicted, rater, classes=6, ignore=255)
+    assert actual == 2 * correct / (rater.size + valid)
     column = np.where(rater == 255, 6, rater)
-    assert got == pytest.approx(pooled_dice([(predicted, column)], 7, drop=6))
+    assert actual == pytest.approx(pooled_dice([(predicted, column)], 7, drop=6))
 
 
 def test_dice_of_only_ignored_pixels_is_zero():
@@ -101,10 +101,10 @@ def test_ged_of_one_draw_of_the_ball_is_golden():
 
 def test_ged_of_the_tiles_is_that_of_the_specification():
     item = tiles(7)
-    got = values.ged(item.draws, item.raters, classes=6, ignore=255)
-    assert got == pytest.approx(0.10007, abs=5e-6)
+    actual = values.ged(item.draws, item.raters, classes=6, ignore=255)
+    assert actual == pytest.approx(0.10007, abs=5e-6)
     columns = np.where(item.raters == 255, 6, item.raters)
-    assert got == pytest.approx(slow_ged(item.draws, columns, 7, drop=6), abs=1e-12)
+    assert actual == pytest.approx(slow_ged(item.draws, columns, 7, drop=6), abs=1e-12)
 
 
 def test_ged_pools_pairs_also_where_raters_ignore_different_pixels():
@@ -112,16 +112,16 @@ def test_ged_pools_pairs_also_where_raters_ignore_different_pixels():
     draws, raters = rng.integers(0, 4, (3, 30)), rng.integers(0, 4, (4, 30))
     raters[rng.random((4, 30)) < 0.2] = 255
     columns = np.where(raters == 255, 4, raters)
-    got = values.ged(draws, raters, classes=4, ignore=255)
-    assert got == pytest.approx(slow_ged(draws, columns, 5, drop=4), abs=1e-12)
+    actual = values.ged(draws, raters, classes=4, ignore=255)
+    assert actual == pytest.approx(slow_ged(draws, columns, 5, drop=4), abs=1e-12)
 
 
 def test_ged_of_two_classes_pools_the_foreground():
     rng = np.random.default_rng(1)
     draws, raters = rng.integers(0, 2, (3, 5, 6)), rng.integers(0, 2, (2, 5, 6))
     raters[0] = 0
-    got = values.ged(draws, raters)
-    assert got == pytest.approx(slow_ged(draws, raters, 2, drop=0), abs=1e-12)
+    actual = values.ged(draws, raters)
+    assert actual == pytest.approx(slow_ged(draws, raters, 2, drop=0), abs=1e-12)
 
 
 def test_ged_is_zero_where_nobody_segments_anything():
@@ -153,8 +153,8 @@ def test_platt_and_ace_of_the_balls_are_golden():
         golden = BALL["platt_params_mean_over_val_images"][name]
         assert (fit.a, fit.b) == pytest.approx((golden["a"], golden["b"]), rel=1e-6)
         confidence = fit.confidence(maps_of(items[100])[name])
-        got = values.ace(confidence, votes[100].correct, total=votes[100].total)
-        assert got == pytest.approx(BALL["ace_platt"][name], rel=1e-6)
+        actual = values.ace(confidence, votes[100].correct, total=votes[100].total)
+        assert actual == pytest.approx(BALL["ace_platt"][name], rel=1e-6)
 
 
 def test_platt_is_the_mean_of_one_fit_per_item():
@@ -162,9 +162,9 @@ def test_platt_is_the_mean_of_one_fit_per_item():
     uncertainty = rng.random((3, 100))
     correct = rng.random((3, 100)) > uncertainty
     fits = [fit_platt(u, c) for u, c in zip(uncertainty, correct, strict=True)]
-    got = values.fit_platt(uncertainty, correct)
-    assert got.a == pytest.approx(np.mean([fit.a for fit in fits]))
-    assert got.b == pytest.approx(np.mean([fit.b for fit in fits]))
+    actual = values.fit_platt(uncertainty, correct)
+    assert actual.a == pytest.approx(np.mean([fit.a for fit in fits]))
+    assert actual.b == pytest.approx(np.mean([fit.b for fit in fits]))
     with pytest.raises(ValueError, match="at least one item"):
         values.fit_platt([], [])
 
