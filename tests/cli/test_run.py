@@ -76,36 +76,36 @@ def hashes(text):
 
 
 def test_a_dry_run_lists_what_lacks_a_result_and_the_data_it_needs(run, tmp_path):
-    output = run("regression/cells", "--methods", "map", "--seeds", "0-2", "--dry-run")
-    assert output.exit_code == 0, output.output
-    assert "regression, preset demo: 3 of 3 runs lack a result" in output.output
-    assert len(hashes(output.output)) == 3
-    assert "cells plain  map  seed 2" in output.output
+    result = run("regression/cells", "--methods", "map", "--seeds", "0-2", "--dry-run")
+    assert result.exit_code == 0, result.output
+    assert "regression, preset demo: 3 of 3 runs lack a result" in result.output
+    assert len(hashes(result.output)) == 3
+    assert "cells plain  map  seed 2" in result.output
     assert "data: cells plain: will be made, or now by `qualms prepare" in (
-        output.output
+        result.output
     )
     assert not (tmp_path / "runs").exists()
 
 
 def test_methods_may_be_listed_with_spaces(run):
-    output = run("regression/cells", "--methods", "map, gaussian", "--dry-run")
-    assert output.exit_code == 0, output.output
-    assert "10 of 10 runs lack a result" in output.output
+    result = run("regression/cells", "--methods", "map, gaussian", "--dry-run")
+    assert result.exit_code == 0, result.output
+    assert "10 of 10 runs lack a result" in result.output
 
 
 def test_without_a_benchmark_all_are_run(run):
-    output = run("--seeds", "0", "--dry-run")
-    assert "regression, preset demo: " in output.output
+    result = run("--seeds", "0", "--dry-run")
+    assert "regression, preset demo: " in result.output
 
 
 def test_runs_are_made_and_those_that_failed_are_listed_last(run, fake, tmp_path):
     asked = ("regression/cells", "--methods", "map", "--seeds", "0,1", *SMALL)
-    output = run(*asked, "--no-judge", "--device", "cpu")
-    assert output.exit_code == 1
-    assert "2 runs: 1 done, 1 failed; " in output.output
-    assert output.stderr.splitlines()[-3].startswith("failed: cells plain, map, seed 1")
-    assert output.stderr.splitlines()[-2] == "  seed must be even, got 1"
-    log = Path(output.stderr.splitlines()[-1].removeprefix("  log: "))
+    result = run(*asked, "--no-judge", "--device", "cpu")
+    assert result.exit_code == 1
+    assert "2 runs: 1 done, 1 failed; " in result.output
+    assert result.stderr.splitlines()[-3].startswith("failed: cells plain, map, seed 1")
+    assert result.stderr.splitlines()[-2] == "  seed must be even, got 1"
+    log = Path(result.stderr.splitlines()[-1].removeprefix("  log: "))
     assert "Traceback" in log.read_text()
     plan = run(*asked, "--dry-run")
     assert "1 of 2 runs lack a result" in plan.output
@@ -117,17 +117,17 @@ def test_runs_are_made_and_those_that_failed_are_listed_last(run, fake, tmp_path
 def test_another_run_goes_on_where_the_first_ended(run, fake):
     asked = ("regression/cells", "--methods", "map", *SMALL, "--no-judge")
     run(*asked, "--seeds", "0,2", "--device", "cpu")
-    output = run(*asked, "--seeds", "0,2,4", "--device", "cpu")
-    assert output.exit_code == 0, output.output
-    assert "3 runs: 1 done, 2 skipped; " in output.output
+    result = run(*asked, "--seeds", "0,2,4", "--device", "cpu")
+    assert result.exit_code == 0, result.output
+    assert "3 runs: 1 done, 2 skipped; " in result.output
 
 
 @pytest.mark.parametrize("seeds", ["0-9", "3-9", "7,0,12"])
 def test_all_seeds_that_are_asked_for_are_run(run, seeds):
     asked = ("regression/cells", "--methods", "map,ensemble", "--seeds", seeds)
-    output = run(*asked, "--dry-run")
-    assert output.exit_code == 0, output.output
-    listed = {int(line.split()[-1]) for line in output.output.splitlines()[1:-1]}
+    result = run(*asked, "--dry-run")
+    assert result.exit_code == 0, result.output
+    listed = {int(line.split()[-1]) for line in result.output.splitlines()[1:-1]}
     assert listed == set(parse_seeds(seeds))
 
 
@@ -153,10 +153,10 @@ def test_results_of_a_part_leave_those_of_the_whole(run, fake, tmp_path):
 def test_seeds_beyond_those_of_the_preset_are_judged_and_pooled(run, fake, tmp_path):
     fake(fakes.predict)
     asked = ("regression/cells", "--methods", "map,ensemble", "--seeds", "0-6")
-    output = run(*asked, "--device", "cpu", *TINY)
-    assert output.exit_code == 0, output.output
-    assert "7 runs: 7 done" in output.output
-    assert "the 7 pools are drawn from 7 runs" in " ".join(output.output.split())
+    result = run(*asked, "--device", "cpu", *TINY)
+    assert result.exit_code == 0, result.output
+    assert "7 runs: 7 done" in result.output
+    assert "the 7 pools are drawn from 7 runs" in " ".join(result.output.split())
     (file,) = tmp_path.rglob("results.csv")
     rows = list(csv.DictReader(io.StringIO(file.read_text())))
     judged = {row["row"] for row in rows if row["value"]}
@@ -165,10 +165,10 @@ def test_seeds_beyond_those_of_the_preset_are_judged_and_pooled(run, fake, tmp_p
 
 def test_where_every_run_failed_nothing_is_judged(run, fake, tmp_path):
     asked = ("regression/cells", "--methods", "map", "--seeds", "1,3", *SMALL)
-    output = run(*asked, "--device", "cpu")
-    assert output.exit_code == 1
+    result = run(*asked, "--device", "cpu")
+    assert result.exit_code == 1
     last = "regression: nothing was judged, since every run failed"
-    assert output.stdout.splitlines()[-1] == last
+    assert result.stdout.splitlines()[-1] == last
     assert not list(tmp_path.rglob("results.csv"))
 
 
@@ -178,19 +178,19 @@ def test_finished_runs_that_cannot_be_read_are_listed_with_what_to_do(
 ):
     asked = ("regression/cells", "--methods", "map", "--seeds", "0", *SMALL)
     run(*asked, "--device", "cpu", "--no-judge")  # writes no targets
-    output = run(*asked, "--device", "cpu")
-    assert output.exit_code == 1
-    assert "1 run: 1 skipped" in output.output
-    assert "1 run is missing" in output.output
+    result = run(*asked, "--device", "cpu")
+    assert result.exit_code == 1
+    assert "1 run: 1 skipped" in result.output
+    assert "1 run is missing" in result.output
     (path,) = tmp_path.rglob("val.safetensors")
     remedy = f"delete {path} and run the same command: it is made again from the"
-    assert remedy in output.output
+    assert remedy in result.output
     path.unlink()
     path.with_name("test.safetensors").unlink()
     fake(fakes.predict)
-    output = run(*asked, "--device", "cpu")
-    assert output.exit_code == 0, output.output
-    assert "1 run: 1 done" in output.output
+    result = run(*asked, "--device", "cpu")
+    assert result.exit_code == 0, result.output
+    assert "1 run: 1 done" in result.output
 
 
 def test_predictions_in_the_place_of_others_are_made_again(run, fake, tmp_path):
@@ -201,8 +201,8 @@ def test_predictions_in_the_place_of_others_are_made_again(run, fake, tmp_path):
     (test,) = tmp_path.rglob("test.safetensors")
     test.write_bytes(test.with_name("val.safetensors").read_bytes())
     assert "1 of 1 runs lack a result" in run(*asked, "--dry-run").output
-    output = run(*asked, "--device", "cpu", "--no-judge")
-    assert "1 run: 1 done" in output.output
+    result = run(*asked, "--device", "cpu", "--no-judge")
+    assert "1 run: 1 done" in result.output
     assert "0 of 1 runs lack a result" in run(*asked, "--dry-run").output
 
 
@@ -212,9 +212,9 @@ def test_an_interrupt_ends_with_code_130_and_a_sentence(run, monkeypatch):
         yield
 
     monkeypatch.setattr(benchmarking, "run_all", interrupted)
-    output = run("regression/cells", "--seeds", "0", *SMALL, "--device", "cpu")
-    assert output.exit_code == 130
-    assert "interrupted; finished work is kept, run again to go on" in output.stderr
+    result = run("regression/cells", "--seeds", "0", *SMALL, "--device", "cpu")
+    assert result.exit_code == 130
+    assert "interrupted; finished work is kept, run again to go on" in result.stderr
 
 
 def test_real_data_that_is_not_prepared_is_left_out_with_its_remedy(
@@ -223,10 +223,10 @@ def test_real_data_that_is_not_prepared_is_left_out_with_its_remedy(
     calls = []
     monkeypatch.setattr(benchmarking, "run_all", partial(nothing, seen=calls))
     asked = ("--preset", "paper", "--seeds", "0", "--methods", "conformal")
-    output = run("regression", *asked, "--no-judge", "--device", "cpu")
-    assert output.exit_code == 0, output.output
+    result = run("regression", *asked, "--no-judge", "--device", "cpu")
+    assert result.exit_code == 0, result.output
     assert (
-        "left out: rc49 gap: not prepared; run `qualms prepare rc49 " in output.output
+        "left out: rc49 gap: not prepared; run `qualms prepare rc49 " in result.output
     )
     assert {spec.dataset.name for spec in calls} == {"cells", "chairs"}
 
@@ -244,10 +244,10 @@ def test_finished_runs_are_judged_also_where_their_data_are_not(
             folder.mkdir(parents=True)
             fakes.finish(spec, folder)
     asked = ("--preset", "paper", "--methods", "map", "--seeds", "42", "--no-judge")
-    output = run("retina", *asked, "--device", "cpu")
-    assert "left out: eyepacs severity: not prepared" in output.output
-    assert "and likewise for 6 more of eyepacs, which --dry-run lists" in output.output
-    assert "-o shift=country` first" not in output.output
+    result = run("retina", *asked, "--device", "cpu")
+    assert "left out: eyepacs severity: not prepared" in result.output
+    assert "and likewise for 6 more of eyepacs, which --dry-run lists" in result.output
+    assert "-o shift=country` first" not in result.output
     kept = [spec.dataset for spec in calls if spec.dataset.name == "eyepacs"]
     assert [part.options for part in kept] == 2 * [{"shift": "country"}]
 
@@ -407,12 +407,12 @@ def test_durations_read_as_people_say_them(seconds, text):
 
 def test_training_and_judging_work_end_to_end(run, tmp_path):
     asked = ("regression/cells", "--methods", "map", "--seeds", "0", *SMALL)
-    output = run(*asked, "--device", "cpu")
-    assert output.exit_code == 0, output.output
-    assert "1 run: 1 done; " in output.output
-    assert "Conformal Prediction" in output.output
-    assert "expected effects" in output.output
-    assert "pool more runs than there are seeds: ensemble" in output.output
+    result = run(*asked, "--device", "cpu")
+    assert result.exit_code == 0, result.output
+    assert "1 run: 1 done; " in result.output
+    assert "Conformal Prediction" in result.output
+    assert "expected effects" in result.output
+    assert "pool more runs than there are seeds: ensemble" in result.output
     folder = tmp_path / "runs" / "regression"
     (part,) = (folder / "demo").iterdir()
     assert part.name.startswith("part-cells,")

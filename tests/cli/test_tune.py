@@ -42,9 +42,9 @@ def folder(tmp_path, selection):
 
 
 def test_a_dry_run_lists_the_trials_and_makes_nothing(tune, tmp_path):
-    output = tune("--dry-run")
-    assert output.exit_code == 0, output.output
-    lines = output.output.splitlines()
+    result = tune("--dry-run")
+    assert result.exit_code == 0, result.output
+    lines = result.output.splitlines()
     assert lines[0] == (
         "toy/plain, map, preset demo, seed 0, selection in_domain: 32 trials by AUROC"
         " of in-domain validation items"
@@ -56,11 +56,11 @@ def test_a_dry_run_lists_the_trials_and_makes_nothing(tune, tmp_path):
 
 
 def test_the_best_is_printed_as_a_command_that_sets_exactly_its_options(tune, tmp_path):
-    output = tune("--trials", "8", "--selection", "joint")
-    assert output.exit_code == 0, output.output
-    assert output.output.count("selection joint") == 3
+    result = tune("--trials", "8", "--selection", "joint")
+    assert result.exit_code == 0, result.output
+    assert result.output.count("selection joint") == 3
     data = json.loads((folder(tmp_path, "joint") / "best.json").read_text())
-    (command,) = [s for s in output.output.splitlines() if s.startswith("  qualms run")]
+    (command,) = [s for s in result.output.splitlines() if s.startswith("  qualms run")]
     assert command.strip() == data["command"]
     words = shlex.split(command)
     assert words[:3] == ["qualms", "run", "toy/plain_joint"]
@@ -70,11 +70,11 @@ def test_the_best_is_printed_as_a_command_that_sets_exactly_its_options(tune, tm
     assert {n: float(v) for n, v in options.items()} == {
         n: v for n, v in data["options"].items() if n != "select_by"
     }
-    ranked = [float(v) for v in re.findall(r"^ +\d+ +(0\.\d{4})", output.output, re.M)]
+    ranked = [float(v) for v in re.findall(r"^ +\d+ +(0\.\d{4})", result.output, re.M)]
     assert ranked == sorted(ranked, reverse=True)
     assert ranked[0] == pytest.approx(data["value"], abs=1e-4)
 
-    lines = re.findall(r"^trial (\d+): val_referral ", output.output, re.M)
+    lines = re.findall(r"^trial (\d+): val_referral ", result.output, re.M)
     assert sorted(map(int, lines)) == list(range(8))
 
     plan = tune("--trials", "8", "--selection", "joint", "--dry-run")
@@ -83,32 +83,32 @@ def test_the_best_is_printed_as_a_command_that_sets_exactly_its_options(tune, tm
 
 
 def test_a_search_by_tpe_says_what_is_known_of_it(tune, tmp_path):
-    output = tune("--sampler", "tpe", "--trials", "6", "--dry-run")
-    assert output.exit_code == 0, output.output
-    lines = output.output.splitlines()
+    result = tune("--sampler", "tpe", "--trials", "6", "--dry-run")
+    assert result.exit_code == 0, result.output
+    lines = result.output.splitlines()
     assert "selection in_domain, sampler tpe: 6 trials by AUROC" in lines[0]
     assert lines[1].startswith("6 of 6 lack a result in ")
     assert [line.split()[0] for line in lines[3:7]] == list("0123")
     assert lines[-1] == "the other 2 follow from the results of those before them"
     assert not (tmp_path / "runs").exists()
 
-    output = tune("--sampler", "tpe", "--trials", "6", "--at-once", "2")
-    assert output.exit_code == 0, output.output
-    made = re.findall(r"^trial (\d+): val_auroc ", output.output, re.M)
+    result = tune("--sampler", "tpe", "--trials", "6", "--at-once", "2")
+    assert result.exit_code == 0, result.output
+    made = re.findall(r"^trial (\d+): val_auroc ", result.output, re.M)
     assert sorted(made) == list("012345")
     plan = tune("--sampler", "tpe", "--trials", "6", "--dry-run").output.splitlines()
     assert [line.split()[0] for line in plan[3:]] == list("012345")
 
 
 def test_trials_that_failed_are_listed_with_their_logs(tune):
-    output = tune("--trials", "2", "-o", "lr=0.4")
-    assert output.exit_code == 1
+    result = tune("--trials", "2", "-o", "lr=0.4")
+    assert result.exit_code == 1
     assert (
-        "selection in_domain: 0 of 2 trials have a value of val_auroc" in output.output
+        "selection in_domain: 0 of 2 trials have a value of val_auroc" in result.output
     )
-    assert output.stderr.count("  the loss became nan with lr 0.4") == 2
-    assert output.stderr.count("  log: ") == 2
-    assert output.stderr.splitlines()[-1] == "no trial has a result"
+    assert result.stderr.count("  the loss became nan with lr 0.4") == 2
+    assert result.stderr.count("  log: ") == 2
+    assert result.stderr.splitlines()[-1] == "no trial has a result"
 
 
 def test_an_interrupt_ends_with_code_130_and_a_sentence(tune, monkeypatch):
@@ -117,9 +117,9 @@ def test_an_interrupt_ends_with_code_130_and_a_sentence(tune, monkeypatch):
         yield
 
     monkeypatch.setattr(_tuning, "run_all", interrupted)
-    output = tune("--trials", "2")
-    assert output.exit_code == 130
-    assert "interrupted after 0 of 2 trials; finished work is kept" in output.stderr
+    result = tune("--trials", "2")
+    assert result.exit_code == 130
+    assert "interrupted after 0 of 2 trials; finished work is kept" in result.stderr
 
 
 @pytest.mark.parametrize(

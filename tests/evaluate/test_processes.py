@@ -164,9 +164,9 @@ def test_a_script_without_a_guard_runs_once(tmp_path, folder, worthwhile):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     command = [sys.executable, str(script), str(folder)]
-    output = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert output.stderr == ""
-    lines = output.stdout.splitlines()
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert result.stderr == ""
+    lines = result.stdout.splitlines()
     assert set(lines[:-2]) == {"start"}
     values = [row.value for row in qualms.score(folder, options=BARE).rows]
     assert lines[-2:] == [f"{values!r} False", "True"]

@@ -102,11 +102,11 @@ def weights(folder):
     ],
 )
 def test_two_processes_train_what_one_trains(tmp_path, options):
-    output = train(tmp_path, "cpu", "cpu:0,1", **options)
-    assert output.returncode == 0, output.stderr
+    result = train(tmp_path, "cpu", "cpu:0,1", **options)
+    assert result.returncode == 0, result.stderr
     told = ["on cpu", "epoch 1", "epoch 2", "epoch 3"]
     told += ["on cpu:0,1", "epoch 1", "epoch 2", "epoch 3"]
-    assert [" ".join(s.split()[:2]) for s in output.stdout.splitlines()] == told
+    assert [" ".join(s.split()[:2]) for s in result.stdout.splitlines()] == told
     one, two = weights(tmp_path / "cpu"), weights(tmp_path / "cpu:0,1")
     assert one.keys() == two.keys()
     for name in one:
@@ -117,13 +117,13 @@ def test_two_processes_train_what_one_trains(tmp_path, options):
 
 @pytest.mark.slow
 def test_a_team_that_fails_says_why_and_goes_on_from_its_checkpoint(tmp_path):
-    output = train(tmp_path, "cpu:0,1", stops=True)
-    last = output.stderr.splitlines()[-1]
+    result = train(tmp_path, "cpu:0,1", stops=True)
+    last = result.stderr.splitlines()[-1]
     assert last.endswith("TrainingError: the second stops in the second epoch")
     assert not (tmp_path / "cpu:0,1/done.json").exists()
-    output = train(tmp_path, "cpu:0,1")
-    assert output.returncode == 0, output.stderr
-    epochs = [s.split()[1] for s in output.stdout.splitlines() if s.startswith("epoch")]
+    result = train(tmp_path, "cpu:0,1")
+    assert result.returncode == 0, result.stderr
+    epochs = [s.split()[1] for s in result.stdout.splitlines() if s.startswith("epoch")]
     assert epochs == ["2", "3"]
     stopped = weights(tmp_path / "cpu:0,1")
     (tmp_path / "whole").mkdir()

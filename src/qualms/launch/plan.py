@@ -186,11 +186,11 @@ def _ranges(numbers: Sequence[int]) -> Iterator[str]:
 def _with_variants(plan: RunPlan, requested: Sequence[str]) -> RunPlan:
     if not requested:
         return plan
-    known = {variant.name: variant for variant in plan.preset.every_variant}
+    by_name = {variant.name: variant for variant in plan.preset.every_variant}
     where = f"{plan.benchmark.name}, preset {plan.preset.name}"
     # A pattern such as screening_* stands for all variants that fit it.
-    wanted = chain(*(fnmatch.filter(known, name) or [name] for name in requested))
-    variants = [known[_checked(name, known, "variants", where)] for name in wanted]
+    wanted = chain(*(fnmatch.filter(by_name, name) or [name] for name in requested))
+    variants = [by_name[_checked(name, by_name, "variants", where)] for name in wanted]
     return replace(plan, variants=tuple(variants))
 
 

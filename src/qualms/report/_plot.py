@@ -79,7 +79,7 @@ def _panel(results: Results, what: str) -> Panel:
 
 
 def _refuse(results: Results, what: str) -> None:
-    known = dict.fromkeys(
+    drawable = dict.fromkeys(
         (
             *(row.score for row in results.rows),
             *(curve.name for curve in _with_risk(results)),
@@ -87,8 +87,8 @@ def _refuse(results: Results, what: str) -> None:
         )
     )
     raise LookupError(
-        f"nothing to draw for {what!r} in {results.name}.{suggest(what, known)} It has "
-        f"{', '.join(known)}."
+        f"nothing to draw for {what!r} in {results.name}.{suggest(what, drawable)} It "
+        f"has {', '.join(drawable)}."
     )
 
 

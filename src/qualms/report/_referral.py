@@ -364,9 +364,9 @@ def _departure_row(departure: Departure) -> tuple[str, ...]:
         percent(value) if share else digits(value)
         for value in (departure.planned, departure.now)
     )
-    what = departure.what.replace("classes", "class").replace("values", "value")
+    quantity = departure.what.replace("classes", "class").replace("values", "value")
     return (
-        f"{what} ({departure.example.removeprefix('class ')})",
+        f"{quantity} ({departure.example.removeprefix('class ')})",
         planned,
         now,
         f"{100 * departure.distance:.1f} points",

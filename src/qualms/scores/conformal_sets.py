@@ -98,14 +98,14 @@ def _fill_cumulated(
         while first < classes:
             below = min(above, 1.0)
             last = first
-            here = probs[row, order[row, first]]
-            above += here
+            mass = probs[row, order[row, first]]
+            above += mass
             while last + 1 < classes:
                 after = probs[row, order[row, last + 1]]
-                if here - after > TIE * here:
+                if mass - after > TIE * mass:
                     break
                 above += after
-                here = after
+                mass = after
                 last += 1
             beyond = max(last + 1.0 - FREE, 0.0)
             value = below + share * (min(above, 1.0) - below) + penalty * beyond

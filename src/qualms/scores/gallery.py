@@ -72,8 +72,8 @@ def right_ranks(
         near = queries[rows] @ candidates.T
         alike = truth[rows, None] == classes
         if within:
-            here = np.arange(len(rows)), rows
-            near[here], alike[here] = _NOWHERE, False
+            positions = np.arange(len(rows)), rows
+            near[positions], alike[positions] = _NOWHERE, False
         ranks[:, rows] = _count_ranks(near, alike)
     return RightRanks(*ranks)
 

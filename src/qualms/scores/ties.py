@@ -179,8 +179,8 @@ def new_groups(ascending: Array, tie: float) -> Flags:
     new = np.empty(len(ascending), dtype=np.bool_)
     new[:1] = True
     for i in range(1, len(ascending)):
-        before, here = ascending[i - 1], ascending[i]
+        before, value = ascending[i - 1], ascending[i]
         # By the smaller size: infinity is then apart from every number. The difference
         # of two infinities is nan, and they are tied.
-        new[i] = here - before > tie * min(abs(before), abs(here))
+        new[i] = value - before > tie * min(abs(before), abs(value))
     return new
