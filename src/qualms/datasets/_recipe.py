@@ -10,6 +10,7 @@ of its own. Other recipes show the pictures of an album in splits and with label
 their own.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -246,6 +247,18 @@ class Dataset:
     swap_share: float = 0.0
     """Probability that a rater uses the second label of a class, in all of a map."""
 
+    def has_options(self, options: Mapping[str, Any]) -> bool:
+        """Return whether the dataset was made with these options.
+
+        For an option of None the dataset chose the value itself. Of a mapping, such as
+        sizes of splits, only the named values must agree.
+        """
+        return all(
+            _agrees(value, self.options.get(name))
+            for name, value in options.items()
+            if value is not None
+        )
+
     def split(self, name: str) -> Split:
         """Return the stored split `name`, or a copy of the rows of a subset."""
         if name in self.splits:
@@ -271,3 +284,10 @@ class Dataset:
             f"no split {name!r} in {self.name}.{suggest(name, splits)}"
             f" Known: {', '.join(splits)}."
         )
+
+
+def _agrees(value: Any, recorded: Any) -> bool:
+    value = json.loads(json.dumps(value))  # as it was recorded
+    if isinstance(value, dict) and isinstance(recorded, dict):
+        return all(recorded.get(name) == each for name, each in value.items())
+    return bool(value == recorded)

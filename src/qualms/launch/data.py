@@ -224,32 +224,19 @@ def _look_up(part: Part, data: Path) -> Path | None:
     """Return the folder of the prepared dataset with these options, if there is one."""
     options = {**_all_options(part), **_code(part.name)}
     folders = [file.parent for file in sorted(data.glob(f"{part.name}-*/meta.json"))]
+    opened = {folder: open_dataset(folder) for folder in folders}
     fitting = [
-        folder for folder in folders if _is(open_dataset(folder), part.name, options)
+        folder
+        for folder, dataset in opened.items()
+        if dataset.name == part.name and dataset.has_options(options)
     ]
     if len(fitting) > 1:
-        listed = "; ".join(f"{f} ({open_dataset(f).options})" for f in fitting)
+        listed = "; ".join(f"{f} ({opened[f].options})" for f in fitting)
         raise DatasetError(
             f"{len(fitting)} prepared datasets fit {_name(part)}: {listed}; say which"
             " with -o dataset.NAME=VALUE, or move the others away"
         )
     return fitting[0] if fitting else None
-
-
-def _is(dataset: Dataset, name: str, options: Mapping[str, Any]) -> bool:
-    return dataset.name == name and all(
-        _agrees(value, dataset.options.get(option))
-        for option, value in options.items()
-        # With None the dataset chooses the value itself, and records it.
-        if value is not None
-    )
-
-
-def _agrees(value: Any, recorded: Any) -> bool:
-    value = json.loads(json.dumps(value))
-    if isinstance(value, dict) and isinstance(recorded, dict):
-        return all(recorded.get(name) == each for name, each in value.items())
-    return bool(value == recorded)
 
 
 def _make(

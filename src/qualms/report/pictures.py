@@ -1,7 +1,6 @@
 """Pictures of items for figures: from prepared datasets, and from simulators."""
 
 import inspect
-import json
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -41,13 +40,13 @@ def prepared_dataset(
     defaults = {
         name: parameter.default
         for name, parameter in signature.parameters.items()
-        if parameter.kind is parameter.KEYWORD_ONLY and parameter.default is not None
+        if parameter.kind is parameter.KEYWORD_ONLY
     }
     wanted = {**defaults, **part.options, **options}
     for file in sorted(data.glob(f"{part.name}-*/meta.json")):
         with suppress(DatasetError, OSError, ValueError):
             dataset = open_dataset(file.parent)
-            if all(_agrees(v, dataset.options.get(n)) for n, v in wanted.items()):
+            if dataset.has_options(wanted):
                 return dataset
     return None
 
@@ -70,17 +69,6 @@ def as_pictures(image: NDArray[Any]) -> NDArray[Any]:
     if image.ndim == 4 and image.shape[-1] != 3:
         return image[..., 0]
     return image
-
-
-def _agrees(value: Any, recorded: Any) -> bool:
-    """Return whether an option was recorded with this value.
-
-    Of a mapping only the named values must agree.
-    """
-    value = json.loads(json.dumps(value))
-    if isinstance(value, dict) and isinstance(recorded, dict):
-        return all(recorded.get(name) == each for name, each in value.items())
-    return bool(value == recorded)
 
 
 def slice_picture(image: NDArray[Any], at: int | None) -> NDArray[Any]:
