@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.console import Console
 
 from qualms.launch._devices import check_installed, default_workers
+from qualms.launch._links import link_predictions
 from qualms.launch._own_data import given_text, with_data
 from qualms.launch.data import (
     RequiredDataset,
@@ -68,6 +69,8 @@ class JudgedPlan(NamedTuple):
     folder: Path
     files: "Written | None"
     """None where nothing was written."""
+    predictions: tuple[Path, ...] = ()
+    """Folders of the predictions of every run, with the names of rows and seeds."""
 
 
 class ResultsOutput(NamedTuple):
@@ -274,6 +277,8 @@ def plans_for(
         )
     assert request.given is not None
     print_line(Console(), given_text(request.given))
+    for note in request.given.notes:
+        print_line(Console(), f"note: {note}")
     return plans_of(benchmark, request)
 
 
@@ -467,7 +472,8 @@ def _judge(plan: RunPlan, resources: Resources, output: ResultsOutput) -> Judged
                 files = write_all(
                     results, folder, command=output.command, data=resources.data
                 )
-            judged = judged._replace(files=files)
+            links = link_predictions(plan, resources.out, folder)
+            judged = judged._replace(files=files, predictions=links)
     except OSError as error:
         raise OSError(
             f"cannot write tables to {folder}: {error.strerror or error}; free space"
