@@ -321,6 +321,18 @@ def commit() -> str | None:
         return None
 
 
+def check_place(out: Path) -> None:
+    """Raise unless `out` is a folder, or can be made one; nothing is written."""
+    place = next((path for path in (out, *out.parents) if path.exists()), Path())
+    reason = "" if place.is_dir() else f"{place} is not a folder"
+    if not reason and not os.access(place, os.W_OK | os.X_OK):
+        reason = f"{place} cannot be written to"
+    if reason:
+        raise OSError(
+            f"cannot write runs to {out}: {reason}; choose another folder with --out"
+        )
+
+
 def check_writable(out: Path) -> None:
     """Raise unless files of `SPARE` bytes can be written and locked below `out`."""
     probe = out / f".qualms-{os.getpid()}.probe"

@@ -254,14 +254,14 @@ class Scored:
 
 
 def score_files(  # noqa: PLR0913 - the options of the command
-    files: Sequence[Path],
+    files: Sequence[str | Path],
     *,
-    val: Sequence[Path] | None = None,
+    val: Sequence[str | Path] | None = None,
     options: ScoreOptions | None = None,
     task: str | None = None,
     logits: bool = False,
     force_val: bool = False,
-    gallery: Path | None = None,
+    gallery: str | Path | None = None,
     names: Sequence[str] | None = None,
 ) -> Scored:
     """Score each file; `val` is one validation file for each.
@@ -273,7 +273,8 @@ def score_files(  # noqa: PLR0913 - the options of the command
     """
     asked = _Asked(task=task, logits=logits)
     options = asked.with_gallery(options, gallery)
-    vals = _one_each(val or (), len(files))
+    files = [Path(file) for file in files]
+    vals = _one_each([Path(file) for file in val or ()], len(files))
     if names and len(names) != len(files):
         raise ValueError(
             f"--name must be given once per file, in the same order: {len(files)} "
