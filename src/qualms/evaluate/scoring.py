@@ -273,7 +273,7 @@ def score_files(  # noqa: PLR0913 - the options of the command
     """
     asked = _Asked(task=task, logits=logits)
     options = asked.with_gallery(options, gallery)
-    files = [Path(file) for file in files]
+    paths = [Path(file) for file in files]
     vals = _one_each([Path(file) for file in val or ()], len(files))
     if names and len(names) != len(files):
         raise ValueError(
@@ -290,12 +290,12 @@ def score_files(  # noqa: PLR0913 - the options of the command
                 name="",
                 check=check,
             )
-            for file, known in zip(files, vals, strict=True)
+            for file, known in zip(paths, vals, strict=True)
         )
     called = names or [
-        _run_name(r.header) or f.stem for r, f in zip(results, files, strict=True)
+        _run_name(r.header) or f.stem for r, f in zip(results, paths, strict=True)
     ]
-    told = _told_apart(called, results, files)
+    told = _told_apart(called, results, paths)
     results = tuple(replace(r, name=n) for r, n in zip(results, told, strict=True))
     comparison = compare(results) if len(results) > 1 else None
     return Scored(results=results, comparison=comparison)

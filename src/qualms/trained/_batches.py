@@ -173,11 +173,11 @@ class ItemLoader:
         return x
 
 
-def as_loader(items: Iterable[Any]) -> Iterable[Any]:
+def as_loader(items: Iterable[Any] | Dataset[Any]) -> Iterable[Any]:
     """Return a loader of `items`, which may be a dataset."""
-    if isinstance(items, Dataset) and not isinstance(items, IterableDataset):
-        return DataLoader(items, batch_size=BATCH)
-    return items
+    if isinstance(items, IterableDataset) or not isinstance(items, Dataset):
+        return items
+    return DataLoader(items, batch_size=BATCH)
 
 
 def _with_own_seed(loader: Iterable[Any]) -> Iterator[Any]:

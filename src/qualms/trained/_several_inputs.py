@@ -25,7 +25,7 @@ class InputLayout(NamedTuple):
     def take_apart(self, rows: Tensor) -> list[Tensor]:
         """Return the inputs (B, *shape) that `rows` (B, F) hold."""
         sizes = [math.prod(shape) for shape in self.shapes]
-        parts = rows.split(sizes, 1)
+        parts = torch.split_with_sizes(rows, sizes, 1)
         return [
             part.reshape(-1, *shape).to(kind)
             for part, shape, kind in zip(parts, self.shapes, self.types, strict=True)
