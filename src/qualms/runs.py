@@ -1,5 +1,6 @@
 """The folder of a run: the only module that knows which files it holds.
 
+    OUT/<benchmark>/.features/  of a frozen backbone, while heads are trained on them
     OUT/<benchmark>/<hash>/
         spec.json           what the run is
         environment.json    what it runs on: versions, device, command
@@ -7,7 +8,6 @@
         log.txt             all output of this process
         log.jsonl           one line for each epoch
         items.json          the training items that a rule chose
-        features/           cached features, while a head is trained on them
         checkpoint.pt       the last checkpoint, and checkpoint.previous.pt before it
         predictions/        the predictions of each split
         failed.json         why the last attempt failed
@@ -102,9 +102,9 @@ def items_path(folder: Path) -> Path:
     return folder / "items.json"
 
 
-def features_folder(folder: Path) -> Path:
-    """Return the folder for features of a frozen backbone while its head is trained."""
-    return folder / "features"
+def shared_features(benchmark: Path) -> Path:
+    """Return the folder for features of frozen backbones beside the runs' folders."""
+    return benchmark / ".features"
 
 
 def checkpoint_paths(folder: Path) -> tuple[Path, Path]:
