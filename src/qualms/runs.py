@@ -1,5 +1,6 @@
 """The folder of a run: the only module that knows which files it holds.
 
+    OUT/<benchmark>/.features/  of a frozen backbone, while heads are trained on them
     OUT/<benchmark>/<hash>/
         spec.json           what the run is
         environment.json    what it runs on: versions, device, command
@@ -7,7 +8,6 @@
         log.txt             all output of this process
         log.jsonl           one line for each epoch
         items.json          the training items that a rule chose
-        features/           cached features, while a head is trained on them
         checkpoint.pt       the last checkpoint, and checkpoint.previous.pt before it
         predictions/        the predictions of each split
         failed.json         why the last attempt failed
@@ -100,9 +100,9 @@ def items_path(folder: Path) -> Path:
     return folder / "items.json"
 
 
-def features_folder(folder: Path) -> Path:
-    """Return the folder for features of a frozen backbone while its head is trained."""
-    return folder / "features"
+def shared_features(benchmark: Path) -> Path:
+    """Return the folder for features of frozen backbones beside the runs' folders."""
+    return benchmark / ".features"
 
 
 def checkpoint_paths(folder: Path) -> tuple[Path, Path]:
@@ -306,6 +306,18 @@ def commit() -> str | None:
         return f"{head} with changes" if _output([*git, *quick]) else head
     except (OSError, subprocess.SubprocessError):
         return None
+
+
+def check_place(out: Path) -> None:
+    """Raise unless `out` is a folder, or can be made one; nothing is written."""
+    place = next((path for path in (out, *out.parents) if path.exists()), Path())
+    reason = "" if place.is_dir() else f"{place} is not a folder"
+    if not reason and not os.access(place, os.W_OK | os.X_OK):
+        reason = f"{place} cannot be written to"
+    if reason:
+        raise OSError(
+            f"cannot write runs to {out}: {reason}; choose another folder with --out"
+        )
 
 
 def check_writable(out: Path) -> None:

@@ -248,6 +248,8 @@ class GivenData:
     seeds: tuple[int, ...] = (0, 1, 2)
     gpu: bool = False
     """Whether runs are made on a GPU."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the results must know of the data, in sentences."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

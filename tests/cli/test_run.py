@@ -296,6 +296,25 @@ def test_a_folder_that_cannot_be_written_costs_no_time(
     assert "cannot write runs to" in fails(arguments, capsys, monkeypatch)
 
 
+@pytest.mark.parametrize("dry", [[], ["--dry-run"]])
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["regression/asset_wealth", "--preset", "paper"], "asset_wealth is not in"),
+        (["regression/cells", "--device", "cuda:99"], "device must be there"),
+        (["regression/cells", "--out", "FILE/runs"], "cannot write runs to"),
+    ],
+)
+def test_a_dry_run_refuses_what_the_run_refuses(
+    arguments, said, dry, tmp_path, capsys, monkeypatch
+):
+    (tmp_path / "file").touch()
+    words = [word.replace("FILE", str(tmp_path / "file")) for word in arguments]
+    place = ["--data", tmp_path / "cache", "--workers", "1"]
+    out = [] if "--out" in words else ["--out", tmp_path / "runs"]
+    assert said in fails([*words, *place, *out, *dry], capsys, monkeypatch)
+
+
 def test_tables_that_cannot_be_written_end_in_a_sentence(tmp_path, monkeypatch):
     def full(*_, **__):
         raise OSError(30, "Read-only file system", ".qualms-0.tmp")

@@ -197,6 +197,8 @@ class Recipe:
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Files that are left out from the start, and why. They are reported together with
     those that cannot be loaded."""
+    notes: tuple[str, ...] = ()
+    """What a user should know of the files, in sentences."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

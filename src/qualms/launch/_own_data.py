@@ -116,12 +116,17 @@ def with_data(
             dataset,
             Part(name=DATASET, options={**of_dataset, **contents}),
             device,
+            recipe.notes,
         ),
     )
 
 
 def _given(
-    declared: DataDeclaration, dataset: Dataset, part: Part, device: str
+    declared: DataDeclaration,
+    dataset: Dataset,
+    part: Part,
+    device: str,
+    notes: tuple[str, ...],
 ) -> GivenData:
     image = dataset.splits["train"].image
     return GivenData(
@@ -136,6 +141,7 @@ def _given(
         shift=_shift(dataset, declared.shift),
         network=_network(declared.options),
         gpu=devices_for(device) != ["cpu"],
+        notes=notes,
         **({"seeds": declared.seeds} if declared.seeds else {}),
     )
 
