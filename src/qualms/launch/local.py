@@ -17,7 +17,14 @@ from qualms.launch._dispatch import run_jobs
 from qualms.launch._worker import Job, RunEnd, RunStatus, Work, WorkerSetup
 from qualms.launch.data import PartProgress, data_key, prepare_datasets
 from qualms.processes import LocalCrew, tell
-from qualms.runs import check_writable, is_done, log_path, mend_spec, run_folder
+from qualms.runs import (
+    check_writable,
+    is_done,
+    log_path,
+    mend_spec,
+    remade,
+    run_folder,
+)
 from qualms.spec import Part, RunSpec
 
 if TYPE_CHECKING:
@@ -154,6 +161,7 @@ def _outcomes(
         if mended and callbacks is not None:
             callbacks.message(spec, mended)
         yield _outcome(RunEnd(spec, "skipped"), out)
+    _tell_remade(jobs, callbacks)
     busy: list[RunEnd] = []
     # Only work of a test's own is defined in the script that runs here.
     script = any(setup.work is not None for setup in setups)
@@ -168,6 +176,15 @@ def _outcomes(
     for event in busy:
         done = is_done(run_folder(out, event.spec), event.spec)
         yield _outcome(event._replace(status="skipped") if done else event, out)
+
+
+def _tell_remade(jobs: Sequence[Job], callbacks: "Callbacks | None") -> None:
+    if callbacks is None:
+        return
+    for job in jobs:
+        for spec, folder in zip(job.specs, job.folders, strict=True):
+            for sentence in remade(folder, spec):
+                callbacks.message(spec, sentence)
 
 
 def _outcome(end: RunEnd, out: Path) -> RunOutcome:
