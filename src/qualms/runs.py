@@ -23,9 +23,9 @@ import json
 import math
 import os
 import platform
-import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import qualms
-from qualms.atomic import LEFTOVER, replacing
+from qualms.atomic import LEFTOVER, remove, replacing, temporary_path
 from qualms.processes import LockError, locked
 from qualms.spec import RunSpec, parse_split
 
@@ -253,13 +253,28 @@ def mend_spec(folder: Path, spec: RunSpec) -> str:
     )
 
 
+def remade(folder: Path, spec: RunSpec) -> Iterator[str]:
+    """Yield a sentence for each file for which a finished run is made again.
+
+    These are predictions that cannot be read, or that somebody put in the place of
+    those of `spec`.
+    """
+    if not was_finished(folder):
+        return
+    for split in spec.splits:
+        path = stored(folder, split)
+        if path is None:
+            continue
+        header = _read_header(path)
+        why = "it cannot be read" if header is None else mismatch(spec, split, header)
+        if why:
+            yield f"{path} is made again: {why}"
+
+
 def tidy(folder: Path) -> None:
     """Remove temporary files of killed processes; call it while holding the lock."""
     for stale in list(folder.rglob(LEFTOVER)):
-        if stale.is_dir() and not stale.is_symlink():
-            shutil.rmtree(stale)  # unfinished maps of a split
-        else:
-            stale.unlink(missing_ok=True)
+        remove(stale)
 
 
 def mark_done(folder: Path, spec: RunSpec, facts: Mapping[str, Any]) -> None:
@@ -322,11 +337,14 @@ def check_place(out: Path) -> None:
 
 def check_writable(out: Path) -> None:
     """Raise unless files of `SPARE` bytes can be written and locked below `out`."""
-    probe = out / f".qualms-{os.getpid()}.probe"
     try:
         out.mkdir(parents=True, exist_ok=True)
+        probe = temporary_path(out / "probe")
         try:
-            with probe.open("wb") as file:
+            with probe.open("xb") as file:
+                # Without a name, so that a kill leaves nothing. Windows keeps the name.
+                with suppress(PermissionError):
+                    probe.unlink()
                 file.write(bytes(SPARE))
                 file.flush()
                 os.fsync(file.fileno())

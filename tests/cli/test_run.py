@@ -201,9 +201,13 @@ def test_predictions_in_the_place_of_others_are_made_again(run, fake, tmp_path):
     (test,) = tmp_path.rglob("test.safetensors")
     test.write_bytes(test.with_name("val.safetensors").read_bytes())
     assert "1 of 1 runs lack a result" in run(*asked, "--dry-run").output
-    result = run(*asked, "--device", "cpu", "--no-judge")
-    assert "1 run: 1 done" in result.output
+    said = run(*asked, "--device", "cpu", "--no-judge")
+    assert "1 run: 1 done" in said.output
+    why = "is made again: the predictions of split 'test' are of split 'val', and not"
+    assert why in " ".join(said.output.split())
     assert "0 of 1 runs lack a result" in run(*asked, "--dry-run").output
+    said = run(*asked, "--device", "cpu", "--no-judge")
+    assert "made again" not in said.output
 
 
 def test_an_interrupt_ends_with_code_130_and_a_sentence(run, monkeypatch):

@@ -23,6 +23,7 @@ from qualms.runs import (
     is_done,
     log_path,
     mend_spec,
+    remade,
     run_folder,
     shared_features,
 )
@@ -162,6 +163,7 @@ def _outcomes(
         if mended and callbacks is not None:
             callbacks.message(spec, mended)
         yield _outcome(RunEnd(spec, "skipped"), out)
+    _tell_remade(jobs, callbacks)
     busy: list[RunEnd] = []
     # Only tests define work in the script that runs here.
     script = any(setup.work is not None for setup in setups)
@@ -183,6 +185,15 @@ def _forget_features(jobs: Sequence[Job], out: Path) -> None:
     """Delete features that runs shared; those of other launchers keep what they map."""
     for benchmark in {spec.benchmark for job in jobs for spec in job.specs}:
         shutil.rmtree(shared_features(out / benchmark), ignore_errors=True)
+
+
+def _tell_remade(jobs: Sequence[Job], callbacks: "Callbacks | None") -> None:
+    if callbacks is None:
+        return
+    for job in jobs:
+        for spec, folder in zip(job.specs, job.folders, strict=True):
+            for sentence in remade(folder, spec):
+                callbacks.message(spec, sentence)
 
 
 def _outcome(end: RunEnd, out: Path) -> RunOutcome:
