@@ -1,10 +1,11 @@
 """Probabilities of items whose logits are Gaussian, with a mean in closed form.
 
 For two classes whose logits differ by m, with variance s^2, MacKay (1992) approximates
-the mean probability by sigmoid(m / sqrt(1 + pi s^2 / 8)). For more classes the same
-factor shrinks each logit, where s^2 is the variance of its difference from the mean of
-the other logits. Logits are taken around their mean first, so that a number that is
-added to all of them changes nothing.
+the mean probability by sigmoid(m / sqrt(1 + pi s^2 / 8)). The probability of one class
+of several is 1 / sum_k exp(-m_k), where m_k is its lead over class k; as in Lu, Ie and
+Sha (2020, arXiv:2006.07584), each lead shrinks by the same factor, and the sum is then
+normalised. To shrink each logit by its own variance instead costs accuracy: the class
+that is most probable changes.
 
 One output is the logit of class 1 of two classes, as everywhere.
 """
@@ -24,14 +25,13 @@ _JITTER = 1e-6
 def probit_means(outputs: Tensor, covariance: Tensor) -> Tensor:
     """Return mean probabilities (B, C) of outputs (B, K) with covariance (B, K, K)."""
     logits = class_logits(outputs)
-    classes = logits.shape[1]
-    if covariance.shape[1] < classes:  # the logit of class 0 is 0
+    if covariance.shape[1] < logits.shape[1]:  # the logit of class 0 is 0
         covariance = functional.pad(covariance, (1, 0, 1, 0))
     own = covariance.diagonal(dim1=1, dim2=2)
-    around = own - 2 * covariance.mean(2) + covariance.mean((1, 2))[:, None]
-    variance = (classes / (classes - 1)) ** 2 * around.clamp(min=0.0)
-    centred = logits - logits.mean(1, keepdim=True)
-    return (centred / (1 + math.pi / 8 * variance).sqrt()).softmax(1)
+    variance = own[:, :, None] + own[:, None] - 2 * covariance
+    lead = logits[:, :, None] - logits[:, None]
+    shrunk = lead / (1 + math.pi / 8 * variance.clamp(min=0.0)).sqrt()
+    return (-(-shrunk).logsumexp(2)).softmax(1)
 
 
 def draw_probs(outputs: Tensor, covariance: Tensor, noise: Tensor) -> Tensor:
