@@ -265,6 +265,7 @@ def test_mean_probabilities_do_not_depend_on_chance(task, curvature):
             assert len(arrays["probs"]) == 20
             found.append(arrays["probs"].mean(0))
         else:
+            assert len(whole.fitted.get("noise")) == 200
             found.append(arrays["uncertainty/entropy"])
             assert arrays["uncertainty/mutual_information"].min() > -1e-12
     torch.testing.assert_close(*found, rtol=1e-5, atol=1e-6)

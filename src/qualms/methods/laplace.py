@@ -63,6 +63,8 @@ _EXACT = 3000
 _DIRECTIONS = 1000
 """Draws that stand for the covariance of more weights: a checkpoint would grow with the
 square of their number. A variance then errs by 4 %."""
+_SUMMARISED = 200
+"""Least number of draws where predictions hold only what follows from all of them."""
 _NUMBERS = 2**25
 """Numbers that the outputs of items in the eigenbasis take at once."""
 _CHANNELS = 32
@@ -80,8 +82,9 @@ def laplace(
     """A mean and variance for regression, `draws` of the last layer for classes.
 
     Args:
-        draws: draws of the logits of each item; for segmentation, of the weights of the
-            last layer, each of which serves all pixels.
+        draws: draws of the logits of each item; for embeddings at least 200, as only
+            their entropies are kept. For segmentation, draws of the weights of the last
+            layer, each of which serves all pixels.
         curvature: "full" for at most 12,000 weights, "kron" for the Kronecker factors,
             which take a large last layer. A regression is exact with either.
         mean: "probit" for mean probabilities in closed form (for segmentation, draws in
@@ -231,7 +234,8 @@ def _keep_posterior(network: Headed, posterior: ClassPosterior, draws: int) -> N
         buffers.keep("of_outputs", of_outputs.float())
         buffers.keep("of_inputs", of_inputs.float())
         buffers.keep("variances", deviations.square().view(shape).float())
-    buffers.keep("noise", even_noise(draws, shape[0], deviations.device))
+    number = max(draws, _SUMMARISED) if network.task.name == "embedding" else draws
+    buffers.keep("noise", even_noise(number, shape[0], deviations.device))
 
 
 def _factor(posterior: ClassPosterior) -> Tensor:
@@ -361,10 +365,12 @@ def _logit_draws(network: Headed, inputs: Tensor) -> Tensor:
 
 
 def _numbers_each(buffers: FittedBuffers) -> int:
-    """Return how many numbers the covariance of one item needs on the way."""
+    """Return how many numbers the draws of one item need on the way."""
     if buffers.has("factor"):
-        return buffers.get("factor")[0].numel()
-    return buffers.get("of_outputs").numel()
+        numbers = buffers.get("factor")[0].numel()
+    else:
+        numbers = buffers.get("of_outputs").numel()
+    return max(numbers, buffers.get("noise").numel())
 
 
 def _output_covariance(buffers: FittedBuffers, rows: Tensor) -> Tensor:
