@@ -15,6 +15,7 @@ validation and test items. The smaller presets leave out the two that need train
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qualms.benchmarks.regression._findings import FINDINGS
 from qualms.benchmarks.regression._rows import (
     BEYOND,
     COMMON,
@@ -72,6 +73,7 @@ def regression() -> Benchmark:
                 *_effects("rc49", "rc49_tails", "rc49_gap"),
             ),
         },
+        findings=FINDINGS,
         protocol=_load_protocol,
         presentation=_load_presentation,
     )

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qualms.benchmarks.retina._configs import published_configs
+from qualms.benchmarks.retina._findings import FINDINGS
 from qualms.benchmarks.retina._rows import (
     ENSEMBLES,
     GUESTS,
@@ -63,6 +64,7 @@ def retina() -> Benchmark:
                 *_effects("fundus_country", "fundus_severity", pools=ENSEMBLES),
             ),
         },
+        findings=FINDINGS,
         configs=published_configs(),
         selections=SELECTIONS,
         search={
