@@ -21,6 +21,7 @@ from qualms.benchmarks.regression._rows import (
     COMMON,
     GUESTS,
     PAPER_ROWS,
+    SELECTIONS,
     VARIATIONS,
     cell_counts,
     chair_angles,
@@ -129,14 +130,13 @@ def _paper() -> Preset:
         *cell_counts(*_ALL, dataset="cell200"),
         *chair_angles(*_ALL, dataset="rc49"),
     )
-    select = ("gmm2", "gmm4", "gmm8", "knn5", "knn10", "knn20", "knn10_l2")
     return Preset(
         name="paper",
         variants=(*with_graded(*simulated, *synthetic), *photographs()),
         rows=_names(PAPER_ROWS + VARIATIONS + BEYOND),
         network=Part(name="resnet34_ddu"),
         training={"epochs": 75},
-        methods=_schedule(warmup=20, frozen=5, select=select),
+        methods=_schedule(warmup=20, frozen=5, select=SELECTIONS),
         seeds=tuple(range(20)),
         # What the released code draws from np.random.seed(0).
         pools=(

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from qualms.benchmarks.retina._configs import published_configs
 from qualms.benchmarks.retina._findings import FINDINGS
 from qualms.benchmarks.retina._rows import (
+    BLURS,
     ENSEMBLES,
     GUESTS,
     LABELLED_OPTIONS,
@@ -24,6 +25,7 @@ from qualms.benchmarks.retina._rows import (
     PAIRS,
     ROWS,
     SELECTIONS,
+    USUAL_BLUR,
     blurred,
     photographed,
     simulated,
@@ -116,10 +118,14 @@ def _demo() -> Preset:
 
 def _small() -> Preset:
     data = {"size": 128}
+    every_blur = (*BLURS, USUAL_BLUR)
     return Preset(
         name="small",
         variants=tuple(simulated(_IN_DOMAIN, data)),
-        further=tuple(simulated(_JOINT, data)),
+        further=(
+            *simulated(_JOINT, data),
+            *blurred(simulated(_IN_DOMAIN, data), every_blur),
+        ),
         rows=(*METHODS, *ENSEMBLES),
         network=Part(name="timm:resnet18"),
         training={
@@ -140,7 +146,7 @@ def _paper() -> Preset:
         name="paper",
         variants=(
             *photographed(),
-            *blurred(),
+            *blurred(photographed((_IN_DOMAIN,))),
             *simulated_full_size(),
         ),
         rows=(*METHODS, *ENSEMBLES),
