@@ -24,6 +24,7 @@ from qualms.benchmarks.url._configs import (
     searched_ranges,
     view_names,
 )
+from qualms.benchmarks.url._findings import FINDINGS
 from qualms.benchmarks.url._rows import (
     FIRST_NAMES,
     RANKED,
@@ -106,6 +107,7 @@ def url() -> Benchmark:
             "demo": _effects("species", chance=0.06),
             "small": _effects("species", chance=0.006),
         },
+        findings=FINDINGS,
         configs=all_configs(),
         search={name: searched_ranges(name) for name in (SIMULATED, *BACKBONES)},
         selections=_SELECTIONS,

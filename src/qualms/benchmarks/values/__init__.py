@@ -13,6 +13,7 @@ intervals of every number.
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from qualms.benchmarks.values._findings import FINDINGS
 from qualms.benchmarks.values._rows import (
     BEYOND_NAMES,
     FIRST_NAMES,
@@ -130,6 +131,7 @@ def values() -> Benchmark:
         presets={preset.name: preset for preset in presets},
         published=Path(__file__).with_name("published.csv"),
         expectations={preset.name: _effects(preset) for preset in presets},
+        findings=FINDINGS,
         configs=_CONFIGS,
         labelled_options=LABELLED_OPTIONS,
         protocol=_load_protocol,
