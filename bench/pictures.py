@@ -108,10 +108,17 @@ def draw_streets():
 def shown_nodules(file, feature, *, shifted, count):
     """Yield (image, raters) of some items, each by its most marked slice."""
     recipe = lidc_contours(file, feature=feature)
-    units = [u for u in recipe.units if u.split in ("test", "pool")]
-    units = [u for u in units if u.args[1] == shifted]
-    for row in np.random.default_rng(1).permutation(len(units))[:count]:
-        loaded = recipe.load(units[row])
+    crops = recipe.shown["test"].album
+    names = [
+        name
+        for split in ("pool", "test")
+        for name in recipe.shown[split].labels.item[
+            recipe.shown[split].labels.extra["shifted"] == shifted
+        ]
+    ]
+    units = {unit.key: unit for unit in crops.units}
+    for row in np.random.default_rng(1).permutation(len(names))[:count]:
+        loaded = crops.load(units[names[row]])
         image, raters = loaded.image[0, ..., 0], loaded.target[0]
         at = raters.sum(axis=(0, 1, 2)).argmax()
         yield image[..., at], raters[..., at]
