@@ -121,7 +121,7 @@ def test_class_folders_are_trained_and_judged_in_domain_and_shifted(here, monkey
     file = next((folder / "predictions" / "map-seed1").glob("test.*"))
     assert read(file).header.seed == 1
     first = Path("runs/own/squares", folder.name, "predictions", "map-seed0")
-    assert f"qualms refer {first / file.name} --budget" in said
+    assert f"qualms refer {first / file.name} --budget" in output
     assert (folder / "index.html").is_file()
     assert {path.stem for path in (folder / "figures").glob("*.png")} >= {
         *("figure_squares_scores", "figure_squares_referral_accuracy"),

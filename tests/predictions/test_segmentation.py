@@ -133,7 +133,7 @@ def test_items_are_read_when_asked_for_and_never_kept(folder):
     first = predictions.maps[0]
     (folder / "000000.safetensors").write_bytes(b"damaged")
     with pytest.raises(PredictionsError, match="was changed or replaced after its f"):
-        found.maps[0]
+        predictions.maps[0]
     for row in (2, -1):
         with pytest.raises(PredictionsError, match="is not a readable"):
             predictions.maps[row]
