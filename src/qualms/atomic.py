@@ -1,14 +1,27 @@
 """Writing files and folders so that they appear complete or not at all."""
 
+import ctypes
+import errno
 import os
+import re
 import shutil
-from collections.abc import Iterator
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from functools import cache
 from pathlib import Path
 from uuid import uuid4
 
 LEFTOVER = ".qualms-*.tmp"
 """Name pattern of temporary files and folders left by a killed process."""
+_WRITER = re.compile(r"\.qualms-(.+)-(\d+)-[0-9a-f]{32}\.tmp")
+"""Name of a temporary file: the machine and the number of its process."""
+_Swap = Callable[[bytes, bytes], int]
+_FORGOTTEN = 3600
+"""Seconds without a change after which a temporary file of a lost process is removed.
+Two machines that share a disk may have one name."""
 
 
 @contextmanager
@@ -25,26 +38,39 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def temporary_path(path: Path) -> Path:
-    """Return a new hidden path in the folder of `path`, which must exist."""
+    """Return a new hidden path in the folder of `path`, which must exist.
+
+    What killed processes left in that folder is removed.
+    """
     if not path.parent.is_dir():
         raise FileNotFoundError(
             f"there is no folder '{path.parent}' for '{path.name}'; create it first"
         )
-    return path.parent / LEFTOVER.replace("*", uuid4().hex)
+    _remove_leftovers(path.parent.absolute())
+    unique = f"{_machine()}-{os.getpid()}-{uuid4().hex}"
+    return path.parent / LEFTOVER.replace("*", unique)
 
 
 def replace_folder(temporary: Path, folder: Path) -> None:
-    """Replace `folder` by `temporary`; if that fails, the old folder stays."""
+    """Replace `folder` by `temporary`; if that fails, the old folder stays.
+
+    Where the system can exchange two folders in one step, which Linux and macOS do on
+    their own disks, there is one of both at any time.
+    """
     sync(temporary)
-    old = temporary_path(folder)
-    if folder.exists():
-        folder.rename(old)
-    try:
+    if not folder.exists():
         temporary.rename(folder)
-    except OSError:
-        if old.exists():
+        sync(folder.parent)
+        return
+    old = temporary
+    if not _exchange(temporary, folder):
+        old = temporary_path(folder)
+        folder.rename(old)
+        try:
+            temporary.rename(folder)
+        except OSError:
             old.rename(folder)
-        raise
+            raise
     sync(folder.parent)
     shutil.rmtree(old, ignore_errors=True)
 
@@ -58,3 +84,75 @@ def sync(path: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+# Once for each folder: a process may write thousands of files to one.
+@cache
+def _remove_leftovers(folder: Path) -> None:
+    """Remove temporary files of processes that are gone, as far as that is allowed."""
+    for path in folder.glob(LEFTOVER):
+        with suppress(OSError):
+            if _is_lost(path):
+                remove(path)
+
+
+def remove(path: Path) -> None:
+    """Remove a file, or a folder with all that is in it."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _is_lost(path: Path) -> bool:
+    """Return whether nobody writes to a temporary file any more."""
+    writer = _WRITER.fullmatch(path.name)
+    if writer is None or writer[1] != _machine() or _is_alive(int(writer[2])):
+        return False
+    return time.time() - path.lstat().st_mtime > _FORGOTTEN
+
+
+def _is_alive(process: int) -> bool:
+    if os.name != "posix":
+        return True  # asking would end the process
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
+@cache
+def _machine() -> str:
+    """Return the name of this machine as part of a file name."""
+    return re.sub(r"[^\w.]+", "_", socket.gethostname(), flags=re.ASCII)[:40] or "here"
+
+
+def _exchange(first: Path, second: Path) -> bool:
+    """Exchange two paths in one step; return False where the system cannot."""
+    swap = _swap()
+    if swap is None:
+        return False
+    if swap(os.fsencode(first), os.fsencode(second)) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EXDEV):
+        return False
+    raise OSError(number, os.strerror(number), str(second))
+
+
+@cache
+def _swap() -> _Swap | None:
+    """Return the function of the system that exchanges two paths, if it has one."""
+    try:
+        library = ctypes.CDLL(None, use_errno=True)
+        if sys.platform == "darwin":
+            rename = library.renamex_np
+            return lambda first, second: rename(first, second, 2)
+        rename = library.renameat2
+    except (OSError, TypeError, AttributeError):
+        return None
+    here = -100  # paths start from the working directory
+    return lambda first, second: rename(here, first, here, second, 2)

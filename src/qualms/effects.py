@@ -1,18 +1,45 @@
-"""Numbers that decide whether the expected effects of a benchmark hold.
+"""Numbers that decide whether expected effects and the findings of a paper hold.
 
 A benchmark declares functions of its results; they are called when it is judged.
+Expected effects are decided by values, findings of papers by values with intervals.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from qualms.labels import Label
+from qualms.labels import Label, Wanted
 
 if TYPE_CHECKING:
     from qualms.evaluate.benchmark_results import BenchmarkResults
+    from qualms.results import Result, ResultsTable
 
-Numbers = Callable[["BenchmarkResults"], Mapping[str, float]]
+
+class DecidingNumber(NamedTuple):
+    """A number with the ends of its interval, nan where it has none."""
+
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+
+    def __sub__(self, other: "DecidingNumber") -> "DecidingNumber":
+        """Return the difference, with an interval as if both were independent.
+
+        The distances of the ends from the values add up as roots of squares (Zou and
+        Donner, 2008). Numbers of the same items and seeds usually vary together, so
+        that the interval is rather too wide.
+        """
+        value = self.value - other.value
+        below = math.hypot(self.value - self.low, other.high - other.value)
+        above = math.hypot(self.high - self.value, other.value - other.low)
+        return DecidingNumber(value, value - below, value + above)
+
+
+ByName = Mapping[str, float | DecidingNumber]
+"""Numbers by what they are of, such as a row."""
+Numbers = Callable[["BenchmarkResults"], ByName]
+Wishes = Mapping[str, Wanted]
+"""Labels that numbers must have."""
 
 
 def value_of(
@@ -75,4 +102,86 @@ def worst_shortfall(
                     most[name] = max(best - value, most.get(name, 0.0))
         return most
 
+    return numbers
+
+
+def _joined(*labels: Label | None) -> str:
+    return ", ".join(str(label) for label in labels if label is not None)
+
+
+def estimates(
+    labels: Wishes,
+    *,
+    lines: Sequence[str] = ("row",),
+    minus: Wishes | None = None,
+    named: Callable[..., str] = _joined,
+) -> Numbers:
+    """Take a number with its interval for each combination of the labels `lines`.
+
+    Numbers of real data are taken where there are any, else those of simulated data.
+    Where several numbers fit, the first is taken, as that of the first of several
+    variants.
+
+    Args:
+        labels: What the numbers have, those of `lines` included where not all will do.
+        lines: Labels whose combinations have a number each.
+        minus: Labels of the number that is subtracted, where they differ. Lines without
+            such a number, and its own line, are left out.
+        named: Makes the name of a number from the labels of its line.
+    """
+    changed = {n: want for n, want in labels.items() if n not in lines}
+
+    def numbers(results: "BenchmarkResults") -> ByName:
+        table = results.table.where(**labels)
+        others = results.table.where(**{**changed, **(minus or {})})
+        taken: dict[str, float | DecidingNumber] = {}
+        for line in table.pivot(lines, ()).rows:
+            place = dict(zip(lines, line, strict=True))
+            first, second = _of_same_data(
+                (table, place), (others, {**place, **(minus or {})})
+            )
+            if minus is None and first:
+                taken[named(*line)] = estimate_of(first)
+            elif first and second and first.labels != second.labels:
+                taken[named(*line)] = estimate_of(first) - estimate_of(second)
+        return taken
+
+    return numbers
+
+
+def together(*numbers: Numbers) -> Numbers:
+    """Take all of these numbers; they have different names."""
+
+    def union(results: "BenchmarkResults") -> ByName:
+        return {name: n for each in numbers for name, n in each(results).items()}
+
+    return union
+
+
+def mean_of(numbers: Sequence[DecidingNumber]) -> DecidingNumber:
+    """Return the mean, with an interval as if all were independent."""
+    value = math.fsum(number.value for number in numbers) / len(numbers)
+    below = math.hypot(*(number.value - number.low for number in numbers))
+    above = math.hypot(*(number.high - number.value for number in numbers))
+    return DecidingNumber(
+        value, value - below / len(numbers), value + above / len(numbers)
+    )
+
+
+def estimate_of(result: "Result") -> DecidingNumber:
+    """Return a result with its interval, or, where it has none, its spread."""
+    if math.isfinite(result.low) and math.isfinite(result.high):
+        return DecidingNumber(result.value, result.low, result.high)
+    spread = result.spread  # nan where a single repeat was made
+    return DecidingNumber(result.value, result.value - spread, result.value + spread)
+
+
+def _of_same_data(
+    *places: "tuple[ResultsTable, Mapping[str, Wanted]]",
+) -> "tuple[Result | None, ...]":
+    """Return the first number of each place: all of real data, or all of simulated."""
+    for simulated in ((False, None), (True,)):
+        numbers = tuple(t.get(simulated=simulated, **labels) for t, labels in places)
+        if None not in numbers:
+            break
     return numbers

@@ -1,5 +1,6 @@
 """The folder of a run: the only module that knows which files it holds.
 
+    OUT/<benchmark>/.features/  of a frozen backbone, while heads are trained on them
     OUT/<benchmark>/<hash>/
         spec.json           what the run is
         environment.json    what it runs on: versions, device, command
@@ -7,7 +8,6 @@
         log.txt             all output of this process
         log.jsonl           one line for each epoch
         items.json          the training items that a rule chose
-        features/           cached features, while a head is trained on them
         checkpoint.pt       the last checkpoint, and checkpoint.previous.pt before it
         predictions/        the predictions of each split
         failed.json         why the last attempt failed
@@ -23,9 +23,9 @@ import json
 import math
 import os
 import platform
-import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import qualms
-from qualms.atomic import LEFTOVER, replacing
+from qualms.atomic import LEFTOVER, remove, replacing, temporary_path
 from qualms.processes import LockError, locked
 from qualms.spec import RunSpec, parse_split
 
@@ -100,9 +100,9 @@ def items_path(folder: Path) -> Path:
     return folder / "items.json"
 
 
-def features_folder(folder: Path) -> Path:
-    """Return the folder for features of a frozen backbone while its head is trained."""
-    return folder / "features"
+def shared_features(benchmark: Path) -> Path:
+    """Return the folder for features of frozen backbones beside the runs' folders."""
+    return benchmark / ".features"
 
 
 def checkpoint_paths(folder: Path) -> tuple[Path, Path]:
@@ -253,13 +253,28 @@ def mend_spec(folder: Path, spec: RunSpec) -> str:
     )
 
 
+def remade(folder: Path, spec: RunSpec) -> Iterator[str]:
+    """Yield a sentence for each file for which a finished run is made again.
+
+    These are predictions that cannot be read, or that somebody put in the place of
+    those of `spec`.
+    """
+    if not was_finished(folder):
+        return
+    for split in spec.splits:
+        path = stored(folder, split)
+        if path is None:
+            continue
+        header = _read_header(path)
+        why = "it cannot be read" if header is None else mismatch(spec, split, header)
+        if why:
+            yield f"{path} is made again: {why}"
+
+
 def tidy(folder: Path) -> None:
     """Remove temporary files of killed processes; call it while holding the lock."""
     for stale in list(folder.rglob(LEFTOVER)):
-        if stale.is_dir() and not stale.is_symlink():
-            shutil.rmtree(stale)  # unfinished maps of a split
-        else:
-            stale.unlink(missing_ok=True)
+        remove(stale)
 
 
 def mark_done(folder: Path, spec: RunSpec, facts: Mapping[str, Any]) -> None:
@@ -308,13 +323,28 @@ def commit() -> str | None:
         return None
 
 
+def check_place(out: Path) -> None:
+    """Raise unless `out` is a folder, or can be made one; nothing is written."""
+    place = next((path for path in (out, *out.parents) if path.exists()), Path())
+    reason = "" if place.is_dir() else f"{place} is not a folder"
+    if not reason and not os.access(place, os.W_OK | os.X_OK):
+        reason = f"{place} cannot be written to"
+    if reason:
+        raise OSError(
+            f"cannot write runs to {out}: {reason}; choose another folder with --out"
+        )
+
+
 def check_writable(out: Path) -> None:
     """Raise unless files of `SPARE` bytes can be written and locked below `out`."""
-    probe = out / f".qualms-{os.getpid()}.probe"
     try:
         out.mkdir(parents=True, exist_ok=True)
+        probe = temporary_path(out / "probe")
         try:
-            with probe.open("wb") as file:
+            with probe.open("xb") as file:
+                # Without a name, so that a kill leaves nothing. Windows keeps the name.
+                with suppress(PermissionError):
+                    probe.unlink()
                 file.write(bytes(SPARE))
                 file.flush()
                 os.fsync(file.fileno())

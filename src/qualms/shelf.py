@@ -17,15 +17,15 @@ import pkgutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, partial, wraps
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Any, get_type_hints
+from typing import Any, NamedTuple, get_type_hints
 
-from qualms.wording import suggest
+from qualms.wording import error_words, suggest
 
 _VARIABLE = "QUALMS_INCLUDE"
 """Environment variable with the included paths, which child processes inherit."""
@@ -35,8 +35,13 @@ _SHELF_OF = {
     "Benchmark": "benchmarks",
 }
 """The shelf of a part by the return type of its function."""
+_RETURNED = {shelf: kind for kind, shelf in _SHELF_OF.items()}
 _SHELVES = ("methods", "datasets", "networks", "benchmarks", "scores")
 """Shelves that entry points may fill."""
+
+
+class PartError(ValueError):
+    """A part from outside the package that fails; the message names it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +53,8 @@ class OutsidePart:
     """The file of the part, or the name of its package."""
     load: Callable[[], Any]
     """A function that returns the part."""
+    installed: bool = False
+    """Whether an installed package brings it, which nobody asked for."""
 
 
 def names(shelf: str) -> tuple[str, ...]:
@@ -63,10 +70,13 @@ def find(shelf: str, name: str) -> Any:
 
     Raises:
         LookupError: If the shelf has no such part.
+        PartError: If it is from outside and cannot be loaded. A function from outside
+            that is found raises one when it fails or returns something else.
     """
     outside = outside_parts(shelf)
     if name in outside:
-        return outside[name].load()
+        part = outside[name].load()
+        return part if shelf == "scores" else _checked(shelf, name, part)
     parts = names(shelf)
     if name not in parts:
         raise LookupError(
@@ -104,10 +114,17 @@ def include(paths: Iterable[str | Path]) -> None:
 
 
 def outside_parts(shelf: str) -> Mapping[str, OutsidePart]:
-    """Return the parts of `shelf` that live outside the package, by name."""
-    parts = dict(_installed(shelf)) if shelf in _SHELVES else {}
-    parts.update(_included(os.environ.get(_VARIABLE, "")).get(shelf, {}))
-    return parts
+    """Return the parts of `shelf` that live outside the package, by name.
+
+    Installed packages cannot bring parts with names of the package; see `refused`.
+    """
+    parts = _installed(shelf).parts if shelf in _SHELVES else {}
+    return {**parts, **_included(os.environ.get(_VARIABLE, "")).get(shelf, {})}
+
+
+def refused(shelf: str) -> tuple[str, ...]:
+    """Return a sentence for each part of an installed package whose name is taken."""
+    return _installed(shelf).refused if shelf in _SHELVES else ()
 
 
 def source_of(shelf: str, name: str) -> str:
@@ -132,6 +149,40 @@ def _package_parts(shelf: str) -> tuple[str, ...]:
     folders = package.submodule_search_locations
     modules = (module.name for module in pkgutil.iter_modules(folders))
     return tuple(name for name in modules if not name.startswith("_"))
+
+
+@cache
+def _own_names(shelf: str) -> frozenset[str]:
+    """Return the names that parts from outside cannot have."""
+    if shelf == "scores":
+        return frozenset(import_module("qualms.scores").__all__)
+    return frozenset(_package_parts(shelf))
+
+
+def _checked(shelf: str, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function from outside whose errors name it, and that returns a part."""
+    called = f"{shelf.removesuffix('s')} {name!r}"
+    kind = _RETURNED.get(shelf, "torch module")
+
+    @wraps(function)
+    def make(*arguments: Any, **options: Any) -> Any:
+        try:
+            part = function(*arguments, **options)
+        except Exception as error:
+            if type(error).__module__.startswith("qualms."):
+                raise
+            if isinstance(error, ValueError):  # it refuses an option
+                raise ValueError(f"{called}: {error}") from error
+            raise PartError(f"{called}: {error_words(error)}") from error
+        kinds = {base.__name__ for base in type(part).__mro__}
+        if part is None or (shelf in _RETURNED and kind not in kinds):
+            raise PartError(
+                f"{called} must return a {kind}, got {type(part).__name__}; correct the"
+                " function"
+            )
+        return part
+
+    return make
 
 
 def _paths(text: str) -> list[str]:
@@ -159,8 +210,8 @@ def _included(text: str) -> Mapping[str, Mapping[str, OutsidePart]]:
 def _refuse_taken(
     shelf: str, part: OutsidePart, included: Mapping[str, OutsidePart]
 ) -> None:
-    other = included.get(part.name) or dict(_installed(shelf)).get(part.name)
-    if other is None and part.name not in _package_parts(shelf):
+    other = included.get(part.name) or _installed(shelf).parts.get(part.name)
+    if other is None and part.name not in _own_names(shelf):
         return
     if other is not None and other.where == part.where:
         return  # a file was included as well as its folder
@@ -216,10 +267,8 @@ def _imported(file: Path) -> ModuleType:
         sys.path.append(folder)
     try:
         return import_module(file.stem)
-    except Exception as error:
-        raise ValueError(
-            f"{file} cannot be included: {type(error).__name__}: {error}"
-        ) from error
+    except (Exception, SystemExit) as error:
+        raise ValueError(f"{file} cannot be included: {error_words(error)}") from error
 
 
 def _shelf(function: Any) -> str:
@@ -262,29 +311,50 @@ def _imports(file: Path) -> Iterator[str]:
         yield from (name.partition(".")[0] for name in modules)
 
 
+class _Installed(NamedTuple):
+    """Parts of installed packages by name, and sentences on those that are refused."""
+
+    parts: dict[str, OutsidePart]
+    refused: tuple[str, ...]
+
+
 @cache
-def _installed(shelf: str) -> tuple[tuple[str, OutsidePart], ...]:
-    """Return the parts of installed packages by name."""
-    return tuple(
-        (
-            point.name,
-            OutsidePart(
-                name=point.name, where=_package(point), load=partial(_loaded, point)
-            ),
-        )
-        for point in entry_points(group=f"qualms.{shelf}")
-    )
+def _installed(shelf: str) -> _Installed:
+    """Return the parts of installed packages."""
+    parts: dict[str, OutsidePart] = {}
+    refused: list[str] = []
+    for point in entry_points(group=f"qualms.{shelf}"):
+        package, name = _package(point), point.name
+        other = parts.get(name)
+        if other is None and name not in _own_names(shelf):
+            load = partial(_loaded, point)
+            parts[name] = OutsidePart(
+                name=name, where=package, load=load, installed=True
+            )
+        elif other is None or other.where != package:
+            owner = "qualms itself" if other is None else other.where
+            refused.append(
+                f"the installed package {package} brings {name!r} to {shelf}, which"
+                f" have it from {owner} already: left out"
+            )
+    return _Installed(parts, tuple(refused))
 
 
 def _loaded(point: EntryPoint) -> Any:
     """Return the part of an entry point."""
     try:
-        return point.load()
-    except Exception as error:
-        raise ValueError(
+        part = point.load()
+    except (Exception, SystemExit) as error:
+        raise PartError(
             f"the installed package {_package(point)} brings {point.name!r}, which"
-            f" cannot be loaded: {type(error).__name__}: {error}; repair or remove it"
+            f" cannot be loaded: {error_words(error)}; repair or remove it"
         ) from error
+    if not callable(part):
+        raise PartError(
+            f"the installed package {_package(point)} brings {point.name!r}, which must"
+            f" be a function, got {type(part).__name__}; repair or remove it"
+        )
+    return part
 
 
 def _package(point: EntryPoint) -> str:

@@ -5,6 +5,7 @@ user asks for. A plan gives the `Line`s of its results: a row of a table on one 
 at some settings, with the labels that all its numbers carry and the runs behind it.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,7 +18,7 @@ from qualms.spec import ItemRule, Part, RunSpec, Task, TaskName
 from qualms.wording import suggest
 
 if TYPE_CHECKING:
-    from qualms.evaluate.benchmark_results import BenchmarkResults
+    from qualms.effects import Numbers
     from qualms.evaluate.protocol import Protocol
     from qualms.report.presentation import Presentation
 
@@ -248,20 +249,31 @@ class GivenData:
     seeds: tuple[int, ...] = (0, 1, 2)
     gpu: bool = False
     """Whether runs are made on a GPU."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the results must know of the data, in sentences."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """An effect the benchmark promises, checked and printed after every run."""
+    """An effect that a preset promises, or a finding that a paper states.
+
+    It is checked and printed after every run: an effect by the values, a finding by
+    values with intervals, so that it may be that nothing can be told.
+    """
 
     text: str
-    numbers: "Callable[[BenchmarkResults], Mapping[str, float]]"
-    """The numbers that decide it, by what they are of (usually a row); nan where one is
-    missing, {} where the results are of other variants or rows."""
-    low: float
-    high: float
+    where: str = ""
+    """Where a paper states it, e.g. "Section 3.2, Table 1"."""
+    numbers: "Numbers"
+    """Function from results to the numbers that decide it, by what they are of (usually
+    a row); nan where one is missing, {} where the results are of other variants or
+    rows. `qualms.effects` makes such functions."""
+    low: float = -math.inf
+    high: float = math.inf
     any_row: bool = False
     """Whether one number between `low` and `high` is enough."""
+    most: bool = False
+    """Whether more than half of the numbers are enough."""
     meaning: str = ""
     """What it says about the model that it holds, for a reader new to the field."""
 
@@ -285,6 +297,8 @@ class Benchmark:
     """The file of the paper's numbers; None where there are none."""
     expectations: Mapping[str, tuple[Expectation, ...]] = field(default_factory=dict)
     """By preset."""
+    findings: tuple[Expectation, ...] = ()
+    """What the paper found, in its words shortened; asked of every run."""
     configs: Mapping[str, Config] = field(default_factory=dict)
     """By name, for variants and `--config`."""
     search: Mapping[str, Mapping[str, tuple[Range, ...]]] = field(default_factory=dict)

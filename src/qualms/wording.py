@@ -1,7 +1,19 @@
-"""Words that messages share: the plural of a noun, and the name that was meant."""
+"""Words that messages share: the plural of a noun, the name that was meant, and more.
+
+What code and files from outside say is cut to one line of plain text.
+"""
 
 import difflib
+import re
 from collections.abc import Iterable
+
+_ESCAPE = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours, and moves of the cursor
+    r"|\x1b[\]P^_X].*?(?:\x07|\x1b\\|$)"  # texts for the terminal, such as its title
+    r"|\x1b[ -/]*[0-~]"
+)
+_LINE = 200
+"""Most characters of an error of foreign code."""
 
 
 def suggest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
@@ -21,3 +33,30 @@ def plural(count: int, noun: str) -> str:
     ('run', 'runs')
     """
     return noun if count == 1 else f"{noun}s"
+
+
+def plain_line(text: str, length: int = _LINE) -> str:
+    r"""Return the first line of `text`, without escape sequences, cut to `length`.
+
+    >>> plain_line("\x1b[31mred\x1b[0m and more")
+    'red and more'
+    """
+    lines = _ESCAPE.sub("", text).strip().splitlines()
+    line = "".join(c for c in (lines[0] if lines else "") if c.isprintable())
+    return line if len(line) <= length else f"{line[: length - 5]}[...]"
+
+
+def error_words(error: BaseException) -> str:
+    """Return the class and the message of an error that foreign code raised.
+
+    >>> error_words(KeyError("x")), error_words(OSError("disk")), error_words(OSError())
+    ("KeyError 'x'", 'OSError: disk', 'OSError')
+    """
+    kind = type(error).__name__
+    try:
+        message = plain_line(str(error))
+    except Exception:  # its class may define `__str__` in any way
+        message = ""
+    if not message:
+        return kind
+    return f"{kind} {message}" if isinstance(error, KeyError) else f"{kind}: {message}"

@@ -13,6 +13,8 @@ import pytest
 
 from plans import line_of, part_of, run_of
 from qualms.benchmarks.regression import regression
+from qualms.benchmarks.regression._rows import VARIATIONS
+from qualms.launch import RunRequest, plans_of
 from qualms.published import published
 from qualms.shelf import find
 
@@ -179,3 +181,19 @@ def test_judging_loads_neither_training_nor_plotting(module):
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert out.stdout.strip() == "[]"
+
+
+def test_variations_can_be_asked_for_in_preset_small():
+    rows = tuple(row.name for row in VARIATIONS)
+    request = RunRequest(preset="small", methods=("gaussian", *rows))
+    (plan,) = plans_of("regression", request)
+    judged = [line for line in plan.lines if line.row.name in rows]
+    assert {line.row.name for line in judged} == set(rows)
+    for line in judged:
+        assert line.runs
+        for run in line.runs:
+            assert line.row.labels["select"] in run.method.options["select"]
+    usual = {run.hash for run in BENCHMARK.plan("small").runs}
+    assert {
+        r.hash for ln in plan.lines if ln.row.name == "gaussian" for r in ln.runs
+    } <= usual

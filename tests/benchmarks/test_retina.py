@@ -4,12 +4,13 @@ import inspect
 import subprocess
 import sys
 from collections import Counter
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 
 from plans import part_of, run_of
 from qualms.benchmarks.retina import retina
+from qualms.benchmarks.retina._rows import BLUR_ROWS
 from qualms.published import published
 from qualms.shelf import find
 from qualms.study import Overrides
@@ -271,3 +272,13 @@ def test_declaring_it_loads_neither_training_nor_plotting():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert out.stdout.strip() == "[]"
+
+
+def test_the_study_of_blur_can_be_asked_for_in_preset_small():
+    small = BENCHMARK.presets["small"]
+    plan = replace(BENCHMARK.plan("small"), variants=small.further)
+    blurred = [v for v in plan.variants if v.dataset.options.get("blur")]
+    places = {(v.labels["shift"], plan.labels_of(v)["blur"]) for v in blurred}
+    assert places == {(s, b) for s in ("country", "severity") for b in (5, 10, 20, 30)}
+    assert all(v.simulated and v.rows == BLUR_ROWS for v in blurred)
+    assert not {v.name for v in blurred} & {v.name for v in small.variants}

@@ -136,6 +136,61 @@ def test_dropout_is_chosen_and_judged_by_what_the_released_runs_take(
     assert preset.variant(variant).settings["chosen"]["mcdropout"] == u
 
 
+def test_dropout_is_judged_by_one_uncertainty_on_all_residual_networks():
+    """And by the entropy in a row of its own."""
+    assert BENCHMARK.row("mcdropout").settings["us"][0] == "mutual_information"
+    for preset in PRESETS:
+        for variant in preset.every_variant:
+            if "config" in variant.labels or "mcdropout" not in variant.rows:
+                continue
+            chosen = variant.settings["chosen"].get("mcdropout", "mutual_information")
+            vit = variant.labels.get("backbone") == "vit_medium"
+            assert chosen == ("entropy" if vit else "mutual_information"), variant.name
+
+
+@pytest.mark.parametrize(
+    ("look", "row", "u"),
+    [
+        ("hetxl_log_determinant", "hetxl", "log_determinant"),
+        ("mcdropout_entropy", "mcdropout", "entropy"),
+    ],
+)
+def test_a_row_shows_the_runs_of_another_by_its_own_uncertainty(look, row, u):
+    for preset, variant in ((DEMO, "species"), (SMALL, "species"), (PAPER, "resnet50")):
+        assert look in preset.rows
+        assert look in preset.variant(variant).rows
+        assert spec(preset, variant, look).hash == spec(preset, variant, row).hash
+        assert look not in preset.variant(variant).settings["chosen"]
+    assert BENCHMARK.row(look).settings["us"] == (u,)
+
+
+def test_runs_state_the_form_of_the_loss_that_the_authors_code_has():
+    for preset, variant in ((DEMO, "species"), (SMALL, "species"), (PAPER, "resnet50")):
+        options = {
+            row: spec(preset, variant, row).method.options
+            for row in ("mcinfonce", "nivmf")
+        }
+        assert options["mcinfonce"]["average"] == "likelihood"
+        assert options["nivmf"]["stretching"] == "class"
+
+
+def test_the_offset_of_hib_suits_networks_that_start_from_random_weights():
+    offset = {
+        (preset.name, name): spec(preset, name, "hib").method.options["offset"]
+        for preset, name in (
+            *((DEMO, "species"), (DEMO, "fashion"), (SMALL, "species")),
+            *((PAPER, "resnet50"), (PAPER, "vit_medium")),
+        )
+    }
+    assert offset == {
+        ("demo", "species"): -5.0,
+        ("demo", "fashion"): -5.0,
+        ("small", "species"): -5.0,
+        ("paper", "resnet50"): 2.0435,
+        ("paper", "vit_medium"): -5.3607,
+    }
+
+
 def test_a_config_of_the_trade_off_is_judged_by_the_uncertainty_that_it_chooses_by():
     for row in ("mcdropout", "ensemble", "hetxl"):
         values = set()

@@ -4,10 +4,11 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 from typer.testing import CliRunner
 
 from predictions import made
-from qualms.cli import app
+from qualms.cli import app, main
 from qualms.predictions import Maps, SegmentationWriter, write
 
 
@@ -30,6 +31,21 @@ def test_it_says_what_a_file_holds(tmp_path):
     assert classes.startswith("  classes: 4 (items of each: 0: ")
     assert marks[0] == "  shifted: 4 of 12 items"
     assert last == "  header: dataset d, seed 0"
+
+
+def test_every_file_gets_its_answer(tmp_path, capsys, monkeypatch):
+    good = write(tmp_path / "good.npz", made.classification())
+    bad, last = tmp_path / "bad.npz", tmp_path / "last.npz"
+    bad.write_bytes(b"nothing")
+    words = ["qualms", "check", str(bad), str(tmp_path / "none.npz"), str(good)]
+    monkeypatch.setattr(sys, "argv", [*words, str(last)])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    said = capsys.readouterr()
+    assert said.out.startswith(f"{good}: valid classification predictions")
+    for name in ("bad", "none", "last"):
+        assert f"{name}.npz" in said.err
 
 
 def test_one_item_is_no_plural(tmp_path):

@@ -87,3 +87,20 @@ def test_what_cannot_be_a_part_is_refused_in_a_sentence(tmp_path, kind, name, sa
     assert isinstance(told.exception, ValueError | LookupError)
     assert said in str(told.exception)
     assert not (tmp_path / "mine").exists()
+
+
+def test_a_full_disk_leaves_nothing_so_that_the_same_command_works_later(
+    tmp_path, monkeypatch
+):
+    written = []
+
+    def full(handle):
+        written.append(handle)
+        if len(written) == 2:  # the code fits, its test does not
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    told = new("score", "mine", "--to", tmp_path)
+    assert "No space left on device" in str(told.exception)
+    assert not list(tmp_path.iterdir())
+    assert new("score", "mine", "--to", tmp_path).exit_code == 0

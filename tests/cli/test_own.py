@@ -66,7 +66,8 @@ def ran(*words):
 
 def numbers(name):
     """Means of results.csv by row, subset and score, and by rule of intervals."""
-    lines = Path(f"runs/own/{name}/results.csv").read_text().splitlines()
+    (path,) = Path(f"runs/own/{name}").glob("**/results.csv")
+    lines = path.read_text().splitlines()
     rows = csv.DictReader(line for line in lines if not line.startswith("#"))
     means = {}
     for r in rows:
@@ -112,7 +113,15 @@ def test_class_folders_are_trained_and_judged_in_domain_and_shifted(here, monkey
         assert values[row, "shifted", "accuracy"] < 0.8
     lent = [values[row, "all", "accuracy"] for row in ("map", "temperature")]
     assert lent[0] == lent[1]
-    folder = here / "runs" / "own" / "squares"
+    (folder,) = (here / "runs" / "own" / "squares").iterdir()
+    assert folder.name == "part-map,temperature,deep_ensemble"
+    linked = sorted(path.name for path in (folder / "predictions").iterdir())
+    kinds = ("map", "temperature")
+    assert linked == [f"{name}-seed{seed}" for name in kinds for seed in (0, 1)]
+    file = next((folder / "predictions" / "map-seed1").glob("test.*"))
+    assert read(file).header.seed == 1
+    first = Path("runs/own/squares", folder.name, "predictions", "map-seed0")
+    assert f"qualms refer {first / file.name} --budget" in output
     assert (folder / "index.html").is_file()
     assert {path.stem for path in (folder / "figures").glob("*.png")} >= {
         *("figure_squares_scores", "figure_squares_referral_accuracy"),
@@ -185,6 +194,37 @@ def test_numbers_and_masks_are_judged_by_the_scores_of_their_tasks(here):
     output = ran("--from", "own/masks.csv", "--methods", "map", *quick)
     assert "segmentation, 2 classes" in output
     assert 0 <= numbers("masks")["map", "all", "dice"] <= 1
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_groups_notes_and_overfitting_are_said(here):
+    rng = np.random.default_rng(0)
+    lines = ["path,target,group,age"]
+    for number in range(60):
+        save(here / "own" / f"{number}.png", rng.normal(100, 40, (6, 6)))
+        lines.append(f"{number}.png,{rng.normal():.3f},{'AB'[number % 2]},7")
+    (here / "own" / "items.csv").write_text("\n".join(lines))
+    quick = ("-o", "epochs=60", "-o", "lr=0.02", "-o", "network.width=8")
+    said = ran("--from", "own", "--methods", "gaussian", "--seeds", "0", *quick)
+    assert "note: columns of items.csv that are not read: age" in said
+    assert "note: test has 9 items" in said
+    found = numbers("own")
+    assert {("gaussian", f"group={name}", "mae") for name in "AB"} <= found.keys()
+    page = next(here.glob("runs/own/own/*/index.html")).read_text()
+    assert "columns of items.csv that are not read: age" in page
+    assert "intervals hold far fewer targets than they promise" in page
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_other_methods_leave_the_first_page_as_it_is(here):
+    classes(here / "squares")
+    quick = ("--from", "squares", "--seeds", "0", "-o", "epochs=1")
+    ran(*quick, "--methods", "map", "-o", "network.width=2")
+    (page,) = here.glob("runs/own/**/index.html")
+    before = page.read_bytes()
+    ran(*quick, "--methods", "mc_dropout", "-o", "network.width=2")
+    assert page.read_bytes() == before
+    assert len(list(here.glob("runs/own/**/index.html"))) == 2
 
 
 def balls(root):

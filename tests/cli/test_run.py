@@ -201,9 +201,13 @@ def test_predictions_in_the_place_of_others_are_made_again(run, fake, tmp_path):
     (test,) = tmp_path.rglob("test.safetensors")
     test.write_bytes(test.with_name("val.safetensors").read_bytes())
     assert "1 of 1 runs lack a result" in run(*asked, "--dry-run").output
-    result = run(*asked, "--device", "cpu", "--no-judge")
-    assert "1 run: 1 done" in result.output
+    said = run(*asked, "--device", "cpu", "--no-judge")
+    assert "1 run: 1 done" in said.output
+    why = "is made again: the predictions of split 'test' are of split 'val', and not"
+    assert why in " ".join(said.output.split())
     assert "0 of 1 runs lack a result" in run(*asked, "--dry-run").output
+    said = run(*asked, "--device", "cpu", "--no-judge")
+    assert "made again" not in said.output
 
 
 def test_an_interrupt_ends_with_code_130_and_a_sentence(run, monkeypatch):
@@ -294,6 +298,25 @@ def test_a_folder_that_cannot_be_written_costs_no_time(
     (tmp_path / "file").touch()
     arguments = ["--out", tmp_path / "file" / "runs", "--data", data, "--device", "cpu"]
     assert "cannot write runs to" in fails(arguments, capsys, monkeypatch)
+
+
+@pytest.mark.parametrize("dry", [[], ["--dry-run"]])
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["regression/asset_wealth", "--preset", "paper"], "asset_wealth is not in"),
+        (["regression/cells", "--device", "cuda:99"], "device must be there"),
+        (["regression/cells", "--out", "FILE/runs"], "cannot write runs to"),
+    ],
+)
+def test_a_dry_run_refuses_what_the_run_refuses(
+    arguments, said, dry, tmp_path, capsys, monkeypatch
+):
+    (tmp_path / "file").touch()
+    words = [word.replace("FILE", str(tmp_path / "file")) for word in arguments]
+    place = ["--data", tmp_path / "cache", "--workers", "1"]
+    out = [] if "--out" in words else ["--out", tmp_path / "runs"]
+    assert said in fails([*words, *place, *out, *dry], capsys, monkeypatch)
 
 
 def test_tables_that_cannot_be_written_end_in_a_sentence(tmp_path, monkeypatch):

@@ -325,9 +325,13 @@ def test_pictures_of_different_sizes_get_a_side_unless_they_are_to_be_kept(pictu
 
 
 MISTAKES = {
-    "an unknown column": (
-        lambda rows: [r.update(traget="x") for r in rows],
-        r"column 'traget' that means nothing here\. Did you mean 'target'\?",
+    "a misspelt column": (
+        lambda rows: [r.update(traget=r.pop("target")) for r in rows],
+        r"has a column 'traget'\. Did you mean 'target'\?",
+    ),
+    "decimal commas": (
+        lambda rows: [r.update(target=f"{n % 6},5") for n, r in enumerate(rows)],
+        r"a decimal point, got '0,5' in line 2 of items\.csv; write 0\.5",
     ),
     "a missing file": (
         lambda rows: rows[2].update(path="none.png"),
@@ -394,6 +398,82 @@ def test_mistakes_in_a_table_are_refused_with_their_line(mistake, pictures):
     table(pictures / "items.csv", *rows)
     with pytest.raises(DatasetError, match=message):
         folder(pictures)
+
+
+def test_columns_that_are_not_known_are_noted_and_not_read(pictures):
+    rows = listed(pictures, age=range(40), hospital="AB" * 20)
+    table(pictures / "items.csv", *rows)
+    note = folder(pictures).notes[0]
+    assert note == "columns of items.csv that are not read: age, hospital"
+
+
+def test_a_table_of_another_name_is_offered(pictures, tmp_path):
+    table(pictures / "labels.csv", *listed(pictures))
+    note = folder(pictures).notes[0]
+    assert f"labels.csv in {pictures} is not read" in note
+    assert f"--from {pictures / 'labels.csv'}" in note
+    (tmp_path / "flat").mkdir()
+    table(tmp_path / "flat" / "labels.csv", *listed(pictures))
+    with pytest.raises(DatasetError, match=r"--from .*labels\.csv reads it"):
+        folder(tmp_path / "flat")
+
+
+def test_one_file_in_two_classes_or_splits_is_noted(pictures, tmp_path):
+    rows = listed(pictures, split=["train", "val", "test", "train"] * 10)
+    for path in ("owl/03.png", "owl/05.png"):
+        (pictures / path).write_bytes((pictures / "cat/00.png").read_bytes())
+    table(pictures / "items.csv", *rows)
+    twice, leak = folder(pictures).notes[:2]
+    assert twice.startswith("the same file has different targets (1 image): ")
+    assert "cat/00.png (cat) and owl/03.png (owl)" in twice
+    assert "(train)" in leak
+    assert "scores there are too good" in leak
+
+
+def test_small_test_sets_are_noted(pictures):
+    split = ["test"] * 4 + ["val"] * 6 + ["train"] * 30
+    rows = listed(pictures, split=split)
+    for row in rows[:4]:
+        row["target"] = "owl"
+    for row in rows[-4:]:
+        row["target"] = "cat"
+    table(pictures / "items.csv", *rows)
+    (note,) = folder(pictures).notes
+    assert note.startswith("test has 4 items: with fewer than 10")
+
+
+def test_a_mask_of_0_and_255_among_those_of_0_and_1_is_noted(masked):
+    own, rows = masked
+    table(own / "items.csv", *rows)
+    assert not [note for note in folder(own).notes if "255" in note]
+    for path in sorted(own.glob("*_?.png")):
+        if path.name != "3_1.png":
+            Image.fromarray(np.asarray(Image.open(path)) // np.uint8(255)).save(path)
+    (note,) = [note for note in folder(own).notes if "255" in note]
+    assert "3_1.png" in note
+
+
+def test_links_to_nothing_are_refused(pictures):
+    (pictures / "owl" / "99.png").symlink_to("elsewhere.png")
+    with pytest.raises(DatasetError, match=r"99\.png is a link to elsewhere\.png"):
+        folder(pictures)
+
+
+def test_a_constant_is_nothing_to_learn(pictures):
+    table(pictures / "items.csv", *listed(pictures, target=[2.5] * 40))
+    with pytest.raises(DatasetError, match=r"targets must differ, got 2\.5 for each"):
+        folder(pictures)
+
+
+def test_all_damaged_pictures_are_named(pictures):
+    for name in ("01", "02", "03"):
+        (pictures / "owl" / f"{name}.png").write_bytes(b"no picture")
+    with pytest.raises(DatasetError) as caught:
+        folder(pictures)
+    message = str(caught.value)
+    assert all(f"{name}.png" in message for name in ("01", "02", "03"))
+    assert "BytesIO" not in message
+    assert message.endswith("repair them or remove them")
 
 
 def test_text_is_no_number(pictures):

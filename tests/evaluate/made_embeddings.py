@@ -29,7 +29,7 @@ NAMES = {
 }
 
 
-def make_embedding_runs(plan, out, sizes=SIZES, skip=()):
+def make_embedding_runs(plan, out, sizes=SIZES, skip=(), classes=CLASSES):
     """Write predictions of every run of `plan` but those of methods in `skip`."""
     for spec in plan.runs:
         folder = out / plan.benchmark.name / spec.hash
@@ -49,15 +49,15 @@ def make_embedding_runs(plan, out, sizes=SIZES, skip=()):
                 "parameters": 1_000_000 + len(spec.method.name),
                 "about": {"seconds_per_item": 0.002, "seconds_per_crop": 0.002},
             }
-            arrays = made_arrays(spec, split, sizes)
+            arrays = made_arrays(spec, split, sizes, classes)
             predictions.write(f"{path}.safetensors", arrays, header=header)
 
 
-def made_arrays(spec, split, sizes=SIZES):
+def made_arrays(spec, split, sizes=SIZES, classes=CLASSES):
     """What a run predicts for a split."""
     name, own = parse_split(split)
     n = sizes[own]
-    target, noise, ambiguity = _items(name, own, n)
+    target, noise, ambiguity = _items(name, own, n, classes)
     text = repr((spec.method, spec.seed, sorted(spec.training.items()), split))
     rng = np.random.default_rng(zlib.crc32(text.encode()))
     quality = 0.3 + 0.7 * (zlib.crc32(spec.method.name.encode()) % 10) / 10
@@ -69,6 +69,7 @@ def made_arrays(spec, split, sizes=SIZES):
         "target": target,
         "item": np.array([f"{split}/{i:04d}" for i in range(n)]),
         "embedding": embedding.astype(np.float32),
+        "extra/ambiguity": ambiguity.astype(np.float32),
     }
     if spec.method.name not in ("infonce", "mcinfonce", "hib"):
         arrays["predicted"] = np.where(rng.random(n) < 0.6, target, 0)
@@ -83,8 +84,8 @@ def made_arrays(spec, split, sizes=SIZES):
     return arrays
 
 
-def _items(name, split, n):
+def _items(name, split, n, classes):
     """Targets, directions of noise and ambiguity: the same for every run."""
     rng = np.random.default_rng(zlib.crc32(f"items {name}{split}".encode()))
     ambiguity = 2.5 * rng.random(n) ** 2
-    return np.arange(n) % CLASSES, rng.normal(size=(n, DIMENSIONS)), ambiguity
+    return np.arange(n) % classes, rng.normal(size=(n, DIMENSIONS)), ambiguity

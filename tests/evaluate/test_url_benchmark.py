@@ -2,19 +2,31 @@
 
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 
 from evaluate.made_embeddings import make_embedding_runs
 from plans import part_of, run_of
 from qualms import predictions, scores
 from qualms.benchmarks.url import url
+from qualms.benchmarks.url._judge import FEWEST_CLASSES
 from qualms.evaluate import ScoreOptions
 from qualms.evaluate.benchmark import judge_plan
+from qualms.inference import (
+    influence_of,
+    interval_of,
+    mean_influence,
+    sampling_design,
+)
 from qualms.runs import stored
 from qualms.scores.as_published import url as released
+from qualms.scores.retrieval import retrieved
 
 BARE = ScoreOptions(resamples=0, workers=2)
 BENCHMARK = url()
-ROWS = ("ce", "elk", "mcdropout", "hetxl", "ce_few2_birds")
+ROWS = (
+    *("ce", "elk", "mcdropout", "hetxl", "hetxl_log_determinant"),
+    "ce_few2_birds",
+)
 SETS = ("birds", "cars", "products")
 PLAN = part_of(
     BENCHMARK.plan("small"),
@@ -85,6 +97,69 @@ def test_means_over_sets_are_unweighted(judged, score):
     mean = ours(judged, "elk", score)
     assert mean.values == pytest.approx(np.mean(each, axis=0), abs=1e-12)
     assert mean.low < np.mean(mean.values) < mean.high
+
+
+@pytest.mark.parametrize("score", ["recall_at_1", "r_auroc"])
+def test_intervals_of_retrieval_sets_cover_other_classes(made, judged, score):
+    influences = []
+    for seed in (1, 2):
+        found = arrays(made, "elk", "birds:test", seed)
+        hits = scores.retrieval_hits(found["embedding"], found["target"])
+        if score == "recall_at_1":
+            about = scores.about(scores.recall_at_1)
+            influences.append(mean_influence(hits, about=about))
+        else:
+            ranked = found["uncertainty/head"], 1 - hits, hits
+            influences.append(influence_of(scores.weighted_auroc, *ranked))
+    design = sampling_design(len(hits), cluster=found["target"])
+    wanted = interval_of(influences, design=design)
+    result = ours(judged, "elk", score, "birds")
+    assert (result.low, result.high) == pytest.approx((wanted.low, wanted.high))
+
+
+def test_intervals_of_known_classes_cover_other_items(made, judged):
+    found = [arrays(made, "ce", "test", seed) for seed in (1, 2)]
+    searches = [retrieved(one["embedding"], one["target"]) for one in found]
+    about = scores.about(scores.recall_at_1)
+    influences = [mean_influence(one.hits, about=about) for one in searches]
+    design = sampling_design(len(searches[0].hits), cluster=searches[0].unit)
+    wanted = interval_of(influences, design=design)
+    result = ours(judged, "ce", "recall_at_1", "upstream")
+    assert (result.low, result.high) == pytest.approx((wanted.low, wanted.high))
+
+
+def test_intervals_of_few_classes_say_that_they_cover_their_items_alone(tmp_path):
+    plan = part_of(PLAN, variants=("species",), rows=("ce",), seeds=(1,), pools=((1,),))
+    make_embedding_runs(plan, tmp_path, classes=FEWEST_CLASSES - 1)
+    told = " ".join(judge_plan(plan, tmp_path, options=BARE).notes)
+    assert "birds has 7 classes: intervals speak of other items" in told
+
+
+def test_uncertainties_are_compared_with_the_true_ambiguity(made, judged):
+    each = []
+    for name in SETS:
+        found = arrays(made, "elk", f"{name}:test")
+        exact = spearmanr(found["uncertainty/head"], found["extra/ambiguity"])[0]
+        number = ours(judged, "elk", "ambiguity_spearman", name)
+        assert number.values[0] == pytest.approx(exact, abs=1e-12)
+        assert number.low < np.mean(number.values) < number.high
+        each.append(number.values)
+    mean = ours(judged, "elk", "ambiguity_spearman")
+    assert mean.values == pytest.approx(np.mean(each, axis=0), abs=1e-12)
+    assert mean.low < np.mean(mean.values) < mean.high
+    # The votes have a human alignment beside it, which is another number.
+    alignment, ambiguity = (
+        ours(judged, "elk", score, "votes").values
+        for score in ("human_alignment", "ambiguity_spearman")
+    )
+    assert alignment != ambiguity
+    assert ours(judged, "elk", "human_alignment", "soft").values == alignment
+
+
+def test_a_row_that_shows_another_uncertainty_has_the_numbers_of_that(judged):
+    shown = ours(judged, "hetxl_log_determinant", "r_auroc")
+    same = ours(judged, "hetxl", "r_auroc", uncertainty="log_determinant")
+    assert shown.values == same.values
 
 
 def test_a_mean_over_sets_is_surer_than_one_set(judged):

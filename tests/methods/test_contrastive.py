@@ -5,7 +5,12 @@ from torch.nn import functional
 from methods.tiny import TASKS, backbone, batches, made, moment
 from methods.url_cases import DRAWN, FEATURES, as_views
 from qualms.methods import Batch
-from qualms.methods._contrastive import contrastive_losses
+from qualms.methods._contrastive import (
+    anchor_losses,
+    contrastive_losses,
+    over_views,
+)
+from qualms.methods.mcinfonce import over_draws
 
 TASK = TASKS["embedding"]
 UNIT = functional.normalize(FEATURES, dim=1)
@@ -20,13 +25,41 @@ def test_infonce_has_the_golden_value(golden, inverse):
 
 
 @pytest.mark.parametrize("inverse", [8, 32])
-def test_mcinfonce_has_the_golden_value(golden, inverse):
-    name = (
-        f"mcinfonce_t{inverse}_clean_mean_over_samples(paper eq.2 style, per direction)"
-    )
-    loss = contrastive_losses(as_views(DRAWN), inverse).mean()
-    exact = golden("url")["D2_own_paper_faithful_values"][name]
-    assert loss.item() == pytest.approx(exact, rel=1e-12)
+@pytest.mark.parametrize(
+    ("average", "words"),
+    [
+        ("loss", "mean_over_samples(paper eq.2 style, per direction)"),
+        ("likelihood", "logmeanexp_over_samples"),
+    ],
+)
+def test_mcinfonce_has_the_golden_value(golden, inverse, average, words):
+    losses = over_draws(anchor_losses(as_views(DRAWN), inverse), average)
+    exact = golden("url")["D2_own_paper_faithful_values"]
+    name = f"mcinfonce_t{inverse}_clean_{words}"
+    assert over_views(losses).mean().item() == pytest.approx(exact[name], rel=1e-12)
+
+
+def test_the_mean_likelihood_of_draws_is_the_default():
+    """It gains from spread where no single draw fits; the mean loss does not."""
+    losses = {}
+    for options in ({}, {"average": "likelihood"}, {"average": "loss"}):
+        torch.manual_seed(0)
+        method = made("mcinfonce", {"width": 16, "initial_uncertainty": 0.1, **options})
+        network = method.build(backbone(TASK), TASK).eval()
+        with torch.no_grad():
+            method.epoch(network, moment(), batches(TASK))
+        (plain,) = batches(TASK, size=48)()
+        x = torch.cat([plain.x, plain.x.flip(2)])
+        torch.manual_seed(1)
+        loss = method.loss(network, Batch(x=x, target=plain.target), moment())
+        losses[str(options)] = loss.item()
+    default, likelihood, loss = losses.values()
+    assert default == likelihood < loss - 0.1
+
+
+def test_the_average_over_draws_is_checked():
+    with pytest.raises(ValueError, match="must be 'likelihood' or 'loss', got 'mean'"):
+        made("mcinfonce", {"average": "mean"})
 
 
 def test_the_released_infonce_leaks_the_anchor_itself(golden):

@@ -27,6 +27,33 @@ def test_classes_have_the_golden_loss(golden):
     assert loss.item() == pytest.approx(exact, rel=1e-9)
 
 
+def test_the_original_negatives_have_the_golden_loss(golden):
+    """The later branch of the released code has -log(1 - p)."""
+    p = match_logs(DRAWN, 8, -2).exp() + 1e-5
+    target = torch.arange(6).repeat_interleave(2)
+    loss = pair_losses(p.log(), target, apart=-(1 - p).log()).mean()
+    name = "hib_t8_b-2_pairs_injected(main branch: -log(1-p))"
+    exact = golden("url")["D_losses"][name]
+    assert loss.item() == pytest.approx(exact, rel=1e-4)
+
+
+def test_the_original_negatives_are_an_option():
+    """Where no draw matches, log p asks for ever less, and -log(1 - p) for no more."""
+    task = TASKS["embedding"]
+    (batch,) = batches(task, size=48)()
+    batch = Batch(x=batch.x[:8], target=torch.arange(8))
+    steep = {}
+    for original in (False, True):
+        options = {"width": 16, "offset": -40.0, "original_negatives": original}
+        method = made("hib", options)
+        torch.manual_seed(0)
+        network = method.build(backbone(task), task).eval()
+        loss = method.loss(network, batch, moment())
+        steep[original] = loss.item()
+    assert steep[False] < -5
+    assert 0 <= steep[True] < 0.01
+
+
 def test_it_is_equation_5():
     logs = match_logs(DRAWN, 8, -2)
     target = torch.tensor([0, 0, 0, 1, 1, 2, 3, 3, 3, 3, 4, 5])

@@ -10,10 +10,13 @@ from qualms.methods.laplace import (
     _add_curvature,
     _full,
     _kron,
+    _output_covariance,
     _output_probs,
+    _outputs,
     _rows,
     linear_posterior,
     prior_precision,
+    to_weights,
 )
 from qualms.spec import Task
 
@@ -158,7 +161,7 @@ def test_prior_precision_has_the_largest_evidence():
 @pytest.mark.parametrize("task", ["classification", "segmentation"])
 def test_draws_have_the_covariance_of_the_posterior(task):
     task = TASKS[task]
-    method = made("laplace", {"draws": 4000})
+    method = made("laplace", {"draws": 4000, "mean": "draws"})
     network = trained(method, task)
     last = network.head.last
     mean = torch.cat([last.weight.flatten(1), last.bias[:, None]], 1).detach().double()
@@ -200,8 +203,9 @@ def covariance(curvature, scale):
         last = network.head.last
         trained = torch.cat([last.weight, last.bias[:, None]], 1).double()
         parts = (_rows(last_inputs(network, b.x)) for b in batches(task)())
-        values, weights = (_full if curvature == "full" else _kron)(trained, parts)
-        shifts = weights(torch.diag(1 / (values.clamp(min=0.0) + 0.5).sqrt()))
+        values, *bases = (_full if curvature == "full" else _kron)(trained, parts)
+        along = torch.diag(1 / (values.clamp(min=0.0) + 0.5).sqrt())
+        shifts = to_weights(tuple(bases), along, trained)
         flat = shifts.flatten(1)
         return (flat.T @ flat).numpy()
 
@@ -234,3 +238,115 @@ def test_a_large_last_layer_is_for_kronecker_factors():
     assert built(made("laplace", {"curvature": "kron"}), task) is not None
     with pytest.raises(ValueError, match="must be 'full' or 'kron', got 'diag'"):
         made("laplace", {"curvature": "diag"})
+
+
+def refitted(network, options, seed, task=TASKS["classification"]):
+    """The weights of `network` with Laplace's posterior around them."""
+    method = made("laplace", options)
+    whole = built(method, task).eval()
+    whole.load_state_dict(network.state_dict(), strict=False)
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        method.after(whole, batches(task))
+    return whole
+
+
+@pytest.mark.parametrize("curvature", ["full", "kron"])
+@pytest.mark.parametrize("task", ["classification", "embedding"])
+def test_mean_probabilities_do_not_depend_on_chance(task, curvature):
+    """With draws of the weights that all items share they did."""
+    task, options = TASKS[task], {"curvature": curvature}
+    network = trained(made("map"), task)
+    found = []
+    for seed in (1, 2):
+        whole = refitted(network, options, seed, task)
+        arrays = predicted(made("laplace", options), whole, task)
+        if task.name == "classification":
+            assert len(arrays["probs"]) == 20
+            found.append(arrays["probs"].mean(0))
+        else:
+            assert len(whole.fitted.get("noise")) == 200
+            found.append(arrays["uncertainty/entropy"])
+            assert arrays["uncertainty/mutual_information"].min() > -1e-12
+    torch.testing.assert_close(*found, rtol=1e-5, atol=1e-6)
+
+
+def test_a_wide_posterior_costs_no_accuracy():
+    """Twenty shared draws lose a tenth of the items that the network has right."""
+    task = TASKS["classification"]
+    x, _ = data(task)
+    agree = {"probit": [], "draws": []}
+    network = trained(made("map"), task, epochs=range(1))
+    with torch.no_grad():
+        plain = network(x).argmax(1)
+    for mean, shares in agree.items():
+        for seed in range(5):
+            whole = refitted(network, {"mean": mean}, seed)
+            arrays = predicted(made("laplace", {"mean": mean}), whole, task)
+            same = arrays["probs"].mean(0).argmax(1) == plain
+            shares.append(same.double().mean().item())
+    assert min(agree["probit"]) > 0.9
+    assert min(agree["probit"]) >= np.mean(agree["draws"])
+
+
+@pytest.mark.parametrize("curvature", ["full", "kron", "sampled"])
+def test_outputs_have_the_covariance_of_the_weights(curvature, monkeypatch):
+    task = TASKS["classification"]
+    network = trained(made("map"), task)
+    if curvature == "sampled":
+        monkeypatch.setattr("qualms.methods.laplace._EXACT", 1)
+    kind = "kron" if curvature == "kron" else "full"
+    whole = refitted(network, {"curvature": kind}, 3)
+    drawn = refitted(network, {"curvature": kind, "mean": "draws", "draws": 20_000}, 4)
+    with torch.no_grad():
+        rows = _rows(last_inputs(whole, data(task)[0])[:4]).float()
+        found = _output_covariance(whole.fitted, rows)
+        outputs = torch.einsum("bp,mkp->mbk", rows, drawn.fitted.get("weights"))
+    centred = (outputs - outputs.mean(0)).double()
+    exact = torch.einsum("mbk,mbj->bkj", centred, centred) / len(centred)
+    size = exact.diagonal(dim1=1, dim2=2).mean()
+    atol = (0.2 if curvature == "sampled" else 0.06) * size
+    torch.testing.assert_close(found, exact, rtol=0, atol=float(atol))
+
+
+def test_checkpoints_that_hold_draws_alone_predict_by_them():
+    task = TASKS["classification"]
+    network = trained(made("laplace", {"mean": "draws"}), task)
+    state = network.state_dict()
+    assert [name for name in state if name.startswith("fitted")] == ["fitted.weights"]
+    method = made("laplace")
+    again = built(method, task, seed=5)
+    again.load_state_dict(state)
+    with torch.no_grad():
+        inputs = last_inputs(network, data(task)[0])
+        outputs = torch.stack(
+            [_outputs(inputs, weights) for weights in network.fitted.get("weights")]
+        )
+    probs = predicted(method, again, task)["probs"]
+    torch.testing.assert_close(probs, outputs.softmax(2))
+
+
+@pytest.mark.parametrize("curvature", ["full", "kron"])
+def test_a_checkpoint_holds_the_posterior(curvature):
+    task = TASKS["classification"]
+    method = made("laplace", {"curvature": curvature})
+    network = trained(method, task)
+    again = built(method, task, seed=5)
+    again.load_state_dict(network.state_dict())
+    one, other = (predicted(method, each, task)["probs"] for each in (network, again))
+    assert torch.equal(one, other)
+
+
+def test_draws_of_pixels_mirror_each_other():
+    task = TASKS["segmentation"]
+    network = trained(made("laplace", {"draws": 6}), task)
+    last = network.head.last
+    weights = torch.cat([last.weight.flatten(1), last.bias[:, None]], 1)
+    drawn = network.fitted.get("weights")
+    torch.testing.assert_close(drawn.mean(0), weights.detach(), atol=1e-5, rtol=0)
+    assert drawn.std(0).min() > 0
+
+
+def test_the_mean_is_checked():
+    with pytest.raises(ValueError, match="must be 'probit' or 'draws', got 'mackay'"):
+        made("laplace", {"mean": "mackay"})

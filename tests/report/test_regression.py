@@ -101,7 +101,7 @@ def cell_of(table, label, subset, score):
 
 
 def test_all_42_tables_are_there_for_the_papers_data(tables):
-    real = {t.keys["number"] for t in tables.values() if not t.simulated}
+    real = {t.keys.get("number") for t in tables.values() if not t.simulated} - {None}
     assert real == {f"A{number}" for number in range(1, 43)}
 
 
@@ -109,7 +109,7 @@ def test_published_numbers_compared_with_themselves_differ_by_nothing(tables):
     cells = [
         cell
         for table in tables.values()
-        if not table.simulated
+        if not table.simulated and "number" in table.keys
         for line in table.lines
         if not line.beyond
         for cell in line.cells
@@ -132,6 +132,40 @@ def test_a_difference_is_in_units_of_the_published_deviation(results):
     number = NUMBERS.at(**at, subset="test", score="coverage")
     expected = (value - number.value) / number.spread
     assert cell.difference == pytest.approx(expected)
+
+
+def test_published_numbers_do_not_stand_beside_simulated_data(simulated):
+    cells = [cell for t in tables_of(simulated).values() for cell in t.cells]
+    assert cells
+    assert not any(cell.published for cell in cells)
+    assert all(math.isnan(cell.difference) for cell in cells)
+    table = tables_of(simulated)["table_A1_cells"]
+    empty = cell_of(table, "Gaussian", "test", "coverage")
+    assert empty.remark == "simulated data, not the paper's"
+    for drawing in figures(simulated).values():
+        assert "paper's numbers" not in drawing.caption
+        assert "published" not in " ".join(drawing.labels)
+        marks = [mark for panel in drawing.panels for mark in panel.marks]
+        assert not any(isinstance(m, PointMark) and m.hollow for m in marks)
+
+
+def test_averages_of_scatter_figures_are_tables_too(tables, real, simulated):
+    real_ones = tables["table_averages_A1"]
+    assert [line.keys["row"] for line in real_ones.lines] == list(COMMON)
+    means = averages(real.theirs, real.complete(REAL, COMMON), COMMON)
+    for line in real_ones.lines:
+        for column, cell in zip(real_ones.columns, line.cells, strict=True):
+            expected = getattr(means[line.keys["row"]], column.keys["score"])
+            assert cell.published.mean == pytest.approx(expected)
+            assert cell.mean == pytest.approx(expected, abs=1e-6)
+    selective = tables["table_averages_A6"]
+    assert {column.keys["score"] for column in selective.columns} == {
+        *("coverage_error", "rate")
+    }
+    assert "12 of 12 datasets" in selective.notes[0]
+    only = tables_of(simulated)["table_averages_A6_simulated"]
+    assert "5 of 12 datasets" in only.notes[0]
+    assert only.simulated
 
 
 def test_rows_beyond_the_paper_stand_below_its_ten(tables):

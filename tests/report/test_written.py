@@ -191,11 +191,16 @@ def test_the_index_page_links_everything_and_holds_every_table(tmp_path):
     page = written.page.read_text(encoding="utf-8")
     there = {(tmp_path / link).resolve() for link in links_of(page)}
     assert there == {
-        path.resolve() for path in (written.results, *written.tables, *written.figures)
+        path.resolve()
+        for path in (
+            *(written.results, tmp_path / "findings.json"),
+            *(*written.tables, *written.figures),
+        )
     }
     assert "qualms run retina --preset demo" in page
     assert '<span class="chip">simulated data</span>' in page
-    assert page.count("<table>") == 1 + len(written.tables) // 2
+    # Expected effects and findings have tables of their own.
+    assert page.count("<table>") == 2 + len(written.tables) // 2
     caption = (tmp_path / "figures/figure_ood_country_simulated.txt").read_text()
     assert "On the dotted line uncertainty tells nothing" in " ".join(caption.split())
     assert "On the dotted line uncertainty tells nothing" in page

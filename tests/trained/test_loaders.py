@@ -58,6 +58,68 @@ def test_every_form_of_a_batch_gives_the_same_predictions():
         assert np.allclose(found.arrays["probs"], expected, atol=1e-6)
 
 
+class Summed(nn.Module):
+    """A model of an image, a table and an integer."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.kinds = nn.Embedding(5, 6)
+        self.image, self.table = nn.Linear(8, 6), nn.Linear(3, 6)
+        self.last = nn.Linear(6, CLASSES)
+
+    def forward(self, image, table, kind):
+        assert kind.dtype == torch.int64
+        assert image.shape[1:] == (2, 4)
+        inner = self.image(image.flatten(1)) + self.table(table) + self.kinds(kind)
+        return self.last(inner.relu())
+
+
+def test_several_inputs_go_to_the_model_by_name_or_position():
+    stream = torch.Generator().manual_seed(1)
+    image = torch.randn(N, 2, 4, generator=stream)
+    table = torch.randn(N, 3, generator=stream)
+    kind = torch.arange(N) % 5
+    network = Summed()
+    expected = network(image, table, kind).softmax(1).detach().numpy()
+    named = [
+        ({"table": t, "kind": k, "image": i}, y)
+        for i, t, k, y in halves(image, table, kind, Y)
+    ]
+    ordered = [((i, t, k), y) for i, t, k, y in halves(image, table, kind, Y)]
+    samples = [((image[n], table[n], kind[n]), int(Y[n])) for n in range(N)]
+    for loader in (named, ordered, DataLoader(samples, batch_size=5)):
+        for method in ("plain", "laplace"):
+            found = predicted(loader, network, method=method, fit=loader)
+            mean = found.arrays["probs"].mean(0)
+            assert np.allclose(mean, expected, atol=1e-6 if method == "plain" else 0.4)
+    with pytest.raises(ValueError, match=r"tta changes images, .* several inputs"):
+        predicted(ordered, network, method="tta")
+    with pytest.raises(
+        ValueError, match=r"one entry for each item .* \(5, 2, 4\), \(7"
+    ):
+        predicted([((image[:5], table[5:], kind[:5]), Y[:5])], network)
+
+
+def test_a_dataset_is_enough(tmp_path):
+    expected = predicted(halves(X, Y)).arrays["probs"]
+    found = predicted(TensorDataset(X, Y), out=tmp_path / "p.npz")
+    assert np.allclose(found.arrays["probs"], expected, atol=1e-6)
+    assert predicted(Named()).arrays["item"][3] == "case 3"
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    "compiled", [torch.jit.script, lambda m: torch.jit.trace(m, X)]
+)
+def test_compiled_modules_are_used_as_a_whole(compiled):
+    expected = predicted(halves(X, Y)).arrays["probs"]
+    network = compiled(model())
+    assert np.allclose(predicted(halves(X, Y), network).arrays["probs"], expected)
+    with pytest.raises(ValueError, match="no dropout layer"):
+        predicted(halves(X, Y), network, method="mc_dropout")
+
+
 def test_what_is_known_of_items_is_written_and_scored(tmp_path):
     out = tmp_path / "p.npz"
     header = {"dataset": "mine", "split": "test"}

@@ -8,7 +8,7 @@ import torch
 
 from qualms import predictions
 from qualms.spec import Part, Task
-from qualms.training import TrainingError, run_alone
+from qualms.training import TrainingError, _run, run_alone
 from training import made
 
 SMALL = Part(name="resnet_small", options={"width": 4, "blocks": [1]})
@@ -58,6 +58,23 @@ def test_a_ranking_head_is_trained_on_cached_features(tmp_path):
     contents = torch.load(tmp_path / "checkpoint.pt", weights_only=True)["network"]
     assert contents["head.beside.begun"]
     assert contents["head.beside.scale"] != 1
+
+
+def test_crops_are_predicted_from_their_features(tmp_path, monkeypatch):
+    options = {"goal": "ranking", "width": 8, "initial_uncertainty": 0.1}
+    cached = {"features": "cached", "crop_pass": True}
+    spec = spec_of("losspred", options=options, **cached)
+    run_alone(spec, embedding_dataset(), tmp_path / "features")
+    monkeypatch.setattr(
+        _run.Run,
+        "predictor_of",
+        lambda run, split: (run.predictor, run.resources.splits[split]),
+    )
+    run_alone(spec, embedding_dataset(), tmp_path / "images")
+    found = predicted(tmp_path / "features")
+    assert np.unique(found["uncertainty_cropped/head"]).size > 15
+    for name, values in predicted(tmp_path / "images").items():
+        assert np.array_equal(found[name], values), name
 
 
 def test_a_gaussian_process_is_fitted_on_cached_features(tmp_path):

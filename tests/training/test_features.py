@@ -11,7 +11,14 @@ from torch import nn
 from qualms import predictions
 from qualms.methods import Method
 from qualms.spec import ItemRule
-from qualms.training import TrainingError, _learner, run_alone
+from qualms.training import (
+    TrainingError,
+    _learner,
+    _run,
+    entry,
+    run_alone,
+    run_together,
+)
 from qualms.training.seeds import seed, shuffled
 from training import made
 
@@ -68,15 +75,55 @@ def frozen_by_hand(spec, dataset, batch=8, lr=1e-2):
 
 def test_it_is_training_the_head_with_the_backbone_frozen(bodies, tmp_path):
     spec, dataset = made.spec(features="cached"), made.dataset()
-    run_alone(spec, dataset, tmp_path)
+    run_alone(spec, dataset, tmp_path / "run")
     network = frozen_by_hand(spec, dataset)
-    found, expected = weights(tmp_path), network.state_dict()
+    found, expected = weights(tmp_path / "run"), network.state_dict()
     assert found.keys() == expected.keys()
     for name, part in expected.items():
         torch.testing.assert_close(found[name], part, rtol=1e-4, atol=1e-5)
-    read = predictions.read(tmp_path / "predictions/test.safetensors")
+    read = predictions.read(tmp_path / "run" / "predictions/test.safetensors")
     assert np.isfinite(read.arrays["mean"]).all()
-    assert not (tmp_path / "features").exists()
+    assert not (tmp_path / ".features").exists()
+
+
+def fixed(channels):
+    """A backbone with the same weights for all seeds, as pretrained ones are."""
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        return made.Body(channels)
+
+
+def see_images(monkeypatch):
+    """Predict by complete networks, which see images and not features."""
+    monkeypatch.setattr(
+        _run.Run,
+        "predictor_of",
+        lambda run, split: (run.predictor, run.resources.splits[split]),
+    )
+
+
+def test_heads_and_seeds_share_features_and_predict_as_the_whole_network(
+    bodies, tmp_path, monkeypatch
+):
+    dataset, seen = made.dataset(), []
+    specs = [replace(made.spec(features="cached"), seed=seed) for seed in (0, 1)]
+    specs.append(replace(made.spec(features="cached", lr=0.1), seed=0))
+    monkeypatch.setattr(_learner, "make_network", lambda _, channels: fixed(channels))
+    forward = made.Body.forward
+    monkeypatch.setattr(
+        made.Body, "forward", lambda self, x: seen.append(len(x)) or forward(self, x)
+    )
+    for spec in specs:
+        folders = [tmp_path / "shared" / spec.hash]
+        run_together([spec], dataset, folders, device="cpu")
+    items = sum(len(dataset.splits[name]) for name in ("train", *specs[0].splits))
+    assert sum(seen) == items
+    see_images(monkeypatch)
+    for spec in specs:
+        run_alone(spec, dataset, tmp_path / "whole" / spec.hash)
+        for path in (tmp_path / "shared" / spec.hash / "predictions").iterdir():
+            other = tmp_path / "whole" / spec.hash / "predictions" / path.name
+            assert path.read_bytes() == other.read_bytes()
 
 
 def test_validation_items_are_seen_through_their_features(bodies, tmp_path):
@@ -109,9 +156,10 @@ def test_a_killed_run_goes_on_to_the_same_bits(bodies, tmp_path, monkeypatch):
             if epoch == 2:
                 raise KeyboardInterrupt
 
+    monkeypatch.setattr(entry, "forget_features", lambda _: None)
     with pytest.raises(KeyboardInterrupt):
         run_alone(spec, dataset, tmp_path / "killed", callbacks=Stop())
-    file = tmp_path / "killed/features/train.npy"
+    (file,) = (tmp_path / ".features").glob("train-*.npy")
     raw = bytearray(file.read_bytes())
     raw[-1] ^= 1  # damage is seen, and the features are computed again
     file.write_bytes(raw)

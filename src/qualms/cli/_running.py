@@ -41,7 +41,7 @@ def show_judged(judged: JudgedPlan) -> None:
 
     # Where there is no window to widen, tables must not be cut off.
     is_sized = sys.stdout.isatty() or "COLUMNS" in os.environ
-    results, folder, files = judged
+    results, folder, files, predictions = judged
     print_benchmark(results, console=Console(width=None if is_sized else 160))
     if files is None:
         return
@@ -62,6 +62,16 @@ def show_judged(judged: JudgedPlan) -> None:
         f" {plural(len(files.tables), 'file')} in {folder / 'tables'}"
         f" and {len(files.figures)} in {folder / 'figures'}; {files.page} shows all"
     )
+    if predictions:
+        _show_predictions(plan, predictions)
+
+
+def _show_predictions(plan: RunPlan, folders: Sequence[Path]) -> None:
+    """Say where predictions are, and how to choose a referral threshold by them."""
+    test = next(folders[0].glob(f"{plan.variants[0].test}.*"), None)
+    typer.echo(f"predictions of every run, by row and seed: {folders[0].parent}")
+    if test is not None and plan.benchmark.task in ("classification", "regression"):
+        typer.echo(f"whom to refer: qualms refer {test} --budget 0.2")
 
 
 def _run_lines(specs: Sequence[RunSpec], out: Path) -> list[str]:

@@ -25,15 +25,29 @@ def check(
 ) -> None:
     """Check predictions files and say what they hold.
 
-    A file that is not valid ends in one sentence on what to do, and exit code 2.
+    Every file gets its answer; one that is not valid gets a sentence on what to do, and
+    then the exit code is 2.
     """
+    errors = [error for file in files if (error := _check(file, task, logits=logits))]
+    if not errors:
+        return
+    for error in errors[:-1]:
+        typer.echo(f"qualms: {_printable(str(error))}", err=True)
+    raise errors[-1]
+
+
+def _check(file: Path, task: str | None, *, logits: bool) -> Exception | None:
+    """Say what a file holds; return the error of one that is not valid."""
     from qualms.predictions import facts, read
 
-    for file in files:
+    try:
         predictions = read(file, task=task, logits=logits)
         contents = facts(predictions)  # reads and checks every segmented item
-        lines = _describe(file, predictions, contents)
-        typer.echo("\n".join(map(_printable, lines)))
+    except (ValueError, LookupError, OSError, MemoryError) as error:
+        return error
+    lines = _describe(file, predictions, contents)
+    typer.echo("\n".join(map(_printable, lines)))
+    return None
 
 
 def _printable(line: str) -> str:

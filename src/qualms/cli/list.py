@@ -23,6 +23,7 @@ def list_parts(
     from rich.table import Table
 
     from qualms.cli._shelves import TABLES
+    from qualms.shelf import refused
     from qualms.wording import suggest
 
     if shelf not in TABLES:
@@ -35,5 +36,7 @@ def list_parts(
         table.add_column(column, no_wrap=column == "name", overflow="fold")
     for row in rows:
         table.add_row(*row)
+    for sentence in refused(shelf):
+        typer.echo(sentence, err=True)
     # A program that reads the output wants one line per part.
     Console(width=None if sys.stdout.isatty() else 2000).print(table)

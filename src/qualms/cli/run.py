@@ -58,7 +58,11 @@ def run(
     ] = None,
     include: Include = None,  # noqa: ARG001 - its callback takes it
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only list what lacks a result.")
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Only list what lacks a result, and refuse what the run would.",
+        ),
     ] = False,
     judge: Annotated[
         bool, typer.Option("--judge/--no-judge", help="Make tables and figures.")
@@ -75,6 +79,7 @@ def run(
     from qualms.launch.benchmarking import (
         Resources,
         ResultsOutput,
+        check_plans,
         parse_names,
         parse_seeds,
         plans_for,
@@ -98,6 +103,7 @@ def run(
     plans = plans_for(benchmark, request, resources, source)
     if dry_run:
         show_plans(plans, resources)
+        check_plans(plans, resources, named="/" in benchmark)
         return
     command = shlex.join(["qualms", *sys.argv[1:]])
     try:

@@ -26,6 +26,7 @@ from qualms.datasets._recipe import (
     Unit,
 )
 from qualms.datasets._retina.splits import rebalanced_rows, retina_splits
+from qualms.datasets._shared_rows import SharedRows
 from qualms.processes import cores
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "Progress",
     "Ragged",
     "Recipe",
+    "SharedRows",
     "Shown",
     "Skipped",
     "Split",

@@ -3,6 +3,10 @@
 An album is prepared once, in a folder beside those of the datasets that show it. The
 folder of such a dataset has the labels of its splits, and where each picture lies in
 the album's file. A picture that the album lacks is left out and reported.
+
+An album may also hold images as arrays, such as crops, with their targets. A dataset
+that shows it has the numbers of its rows, and the fingerprint of a dataset with arrays
+of its own. A folder with arrays of its own, as earlier versions prepared it, is kept.
 """
 
 import hashlib
@@ -20,6 +24,8 @@ from qualms.datasets._encoded import Encoded
 from qualms.datasets._publish import Skipped, new_arrays, write_record
 from qualms.datasets._recipe import Labels, Recipe, Split
 from qualms.datasets._shards import ENCODED, SPAN
+from qualms.datasets._shared_rows import ROWS, SharedRows
+from qualms.spec import digest
 
 
 class Album(NamedTuple):
@@ -42,6 +48,17 @@ class _ShownPictures(NamedTuple):
 def albums_of(recipe: Recipe) -> dict[str, Recipe]:
     """Return the albums that `recipe` shows, each once, by its digest."""
     return {recipe_digest(shown.album): shown.album for shown in recipe.shown.values()}
+
+
+def has_own_arrays(recipe: Recipe, folder: Path) -> bool:
+    """Return whether an earlier version prepared all items in `folder` itself."""
+    meta = read_meta(folder)
+    return (
+        meta is not None
+        and "albums" not in meta
+        and meta["units"] == _items_digest(recipe)
+        and not (folder / "shards").exists()
+    )
 
 
 def show(recipe: Recipe, folder: Path, albums: Mapping[str, Album]) -> None:
@@ -76,9 +93,25 @@ def _is_published(
         return False
     # An album that was deleted and made again has the same pictures in another file.
     return all(
-        meta["splits"][split][ENCODED] == _entry(albums[recipe_digest(shown.album)])
+        _file_of(meta["splits"][split][column]) == _file_of(entry)
         for split, shown in recipe.shown.items()
+        for column, entry in _entries(albums[recipe_digest(shown.album)]).items()
     )
+
+
+def _file_of(entry: Meta) -> tuple[object, ...]:
+    """Return what tells a file from others; caches of older versions lack checksums."""
+    return entry["file"], entry["bytes"], entry.get("crc32")
+
+
+def _items_digest(recipe: Recipe) -> str:
+    """Compute the digest that a dataset with these items has, if each is a unit."""
+    names = (
+        f"{split}\t{item}"
+        for split, shown in recipe.shown.items()
+        for item in shown.labels.item
+    )
+    return digest("\n".join(names))
 
 
 def _labels_digest(recipe: Recipe) -> str:
@@ -93,7 +126,8 @@ def _labels_digest(recipe: Recipe) -> str:
 
 def _columns(labels: Labels) -> dict[str, NDArray[Any]]:
     extra = {f"extra/{name}": array for name, array in labels.extra.items()}
-    return {"target": labels.target, "item": labels.item, **extra}
+    target = {} if labels.target is None else {"target": labels.target}
+    return {**target, "item": labels.item, **extra}
 
 
 def _find(labels: Labels, album: Album) -> _ShownPictures:
@@ -104,7 +138,7 @@ def _find(labels: Labels, album: Album) -> _ShownPictures:
     matching = np.flatnonzero(names[rows] == labels.item)
     matched = Labels(
         item=labels.item[matching],
-        target=labels.target[matching],
+        target=None if labels.target is None else labels.target[matching],
         extra={name: array[matching] for name, array in labels.extra.items()},
     )
     return _ShownPictures(matched, album, rows[matching])
@@ -128,20 +162,31 @@ def _write(
     split: str, labels: Labels, album: Album, rows: NDArray[np.intp], arrays: Path
 ) -> Meta:
     """Write the arrays of a split; return their entries in `meta.json`."""
+    entries = _entries(album)
     pictures = album.pictures.image
-    assert isinstance(pictures, Encoded)
-    entries: Meta = {ENCODED: _entry(album)}
-    for column, array in (_columns(labels) | {SPAN: pictures.span[rows]}).items():
+    if isinstance(pictures, Encoded):
+        places = {SPAN: pictures.span[rows]}
+    else:
+        places = {ROWS: rows}
+        stored = {"image": pictures, "target": album.pictures.target}
+        for column, data in stored.items():
+            assert isinstance(data, np.ndarray)
+            entries[column]["sha256"] = SharedRows(data=data, rows=rows).file_hash()
+    for column, array in (_columns(labels) | places).items():
         path = arrays / file_name(split, column)
         np.save(path, array, allow_pickle=False)
         entries[column] = {"file": f"{arrays.name}/{path.name}"}
     return entries
 
 
-def _entry(album: Album) -> Meta:
-    """Return the entry of the album's pictures, with a path from a folder beside it."""
+def _entries(album: Album) -> Meta:
+    """Return the entries of the album's pictures, with paths from a folder beside it.
+
+    These are encoded pictures, or images and targets.
+    """
     meta = read_meta(album.folder)
     assert meta is not None
     (files,) = meta["splits"].values()
-    entry: Meta = files[ENCODED]
-    return entry | {"file": f"../{album.folder.name}/{entry['file']}"}
+    columns = (ENCODED,) if ENCODED in files else ("image", "target")
+    beside = f"../{album.folder.name}"
+    return {c: files[c] | {"file": f"{beside}/{files[c]['file']}"} for c in columns}

@@ -1,7 +1,9 @@
 """A prepared dataset on disk: one `.npy` per array and split, and `meta.json`.
 
 Encoded pictures are concatenated in one file, which splits and datasets may share; a
-second array says where each picture begins and ends.
+second array says where each picture begins and ends. Arrays that are shared have the
+numbers of the rows of each split beside them, and the hash that these rows would have
+in a file of their own, so that a dataset has the same fingerprint either way.
 
 `meta.json` is written last and in one step, so a folder holds a whole dataset or none.
 It records the size, hash and checksums of every file. The fingerprint is the hash of
@@ -20,6 +22,7 @@ from urllib.parse import quote
 
 from qualms.atomic import replacing
 from qualms.datasets._recipe import DatasetError, Recipe, Subset
+from qualms.datasets._shared_rows import ROWS
 from qualms.spec import digest
 
 FORMAT = 1
@@ -121,7 +124,12 @@ def fingerprint(meta: Meta) -> str:
     """Compute the hash of the recipe and of every file that `meta` names."""
     keys = ("format", "name", "version", "options", "task", "subsets", "swaps")
     fields = {key: meta[key] for key in keys if key in meta}
-    fields["files"] = {name: entry["sha256"] for name, entry in entries(meta)}
+    # Numbers of shared rows count by the hash of what they choose.
+    fields["files"] = {
+        name: entry["sha256"]
+        for name, entry in entries(meta)
+        if not name.endswith(f":{ROWS}")
+    }
     return digest(_canonical(fields))
 
 

@@ -24,6 +24,7 @@ from qualms.datasets._encoded import Encoded
 from qualms.datasets._ragged import Ragged, ragged
 from qualms.datasets._recipe import Card, Dataset, DatasetError, Split, Subset
 from qualms.datasets._shards import ENCODED, SIDES, SPAN
+from qualms.datasets._shared_rows import ROWS, SharedRows
 from qualms.processes import cores
 from qualms.spec import Task
 
@@ -153,7 +154,8 @@ def _changed_error(folder: Path, meta: Meta, wrong: Sequence[str]) -> DatasetErr
     now = json.loads(json.dumps(meta))
     for _, entry in entries(now):
         path = folder / entry["file"]
-        entry["sha256"] = file_hash(path) if path.is_file() else "missing"
+        if entry["file"] in wrong or not entry["file"].startswith("../"):
+            entry["sha256"] = file_hash(path) if path.is_file() else "missing"
     names = [os.path.normpath(folder / file) for file in dict.fromkeys(wrong)]
     return DatasetError(
         f"{', '.join(names) or folder / 'meta.json'} changed after the dataset was"
@@ -208,8 +210,12 @@ def _map(folder: Path, files: Mapping[str, Meta], side: int | None) -> Split:
     )
 
 
-def _array(arrays: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any] | Ragged:
+def _array(
+    arrays: Mapping[str, NDArray[Any]], name: str
+) -> NDArray[Any] | Ragged | SharedRows:
     """Return an array of one shape for all items, or of one shape per item."""
+    if ROWS in arrays:
+        return SharedRows(data=arrays[name], rows=np.asarray(arrays[ROWS]))
     sides = arrays.get(name + SIDES)
     return arrays[name] if sides is None else ragged(arrays[name], np.asarray(sides))
 

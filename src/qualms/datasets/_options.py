@@ -11,6 +11,13 @@ def check_choice(name: str, value: str, allowed: Sequence[str]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
 
 
+def true_or_false(name: str, value: bool) -> bool:
+    """Return `value`; raise unless it is a bool."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} must be true or false, got {value!r}")
+    return value
+
+
 def whole_number(name: str, value: int, *, least: int | None = None) -> int:
     """Return `value` as an int; raise unless it is whole and at least `least`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):

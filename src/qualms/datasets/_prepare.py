@@ -15,7 +15,7 @@ from functools import partial
 from itertools import starmap
 from pathlib import Path
 
-from qualms.datasets._albums import Album, albums_of, show
+from qualms.datasets._albums import Album, albums_of, has_own_arrays, show
 from qualms.datasets._cache import (
     Meta,
     cache_folder,
@@ -123,6 +123,8 @@ def _show(
     if check_counts:  # before hours of work
         labels = {split: shown.labels for split, shown in recipe.shown.items()}
         check_tally(recipe, tally(labels), ())
+    if has_own_arrays(recipe, folder):
+        return
     recipes = albums_of(recipe)
     total, done = sum(len(album.units) for album in recipes.values()), 0
     albums = {}
@@ -144,6 +146,8 @@ def _show(
     folder.mkdir(exist_ok=True)
     with locked(folder / "lock", wait=True):
         show(recipe, folder, albums)
+        # An earlier version loaded items here, and did not finish.
+        shutil.rmtree(folder / "shards", ignore_errors=True)
 
 
 def _overall(

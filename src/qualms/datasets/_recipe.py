@@ -7,7 +7,8 @@ simulator) into a `Recipe`: the units that hold the raw data, and how to load on
 
 Pictures that take long to make are kept once, encoded, in an album, which is a recipe
 of its own. Other recipes show the pictures of an album in splits and with labels of
-their own.
+their own. The crops of large images are kept once in the same way, as arrays, together
+with their label maps.
 """
 
 import json
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from qualms.datasets._encoded import Encoded
 from qualms.datasets._ragged import Ragged
+from qualms.datasets._shared_rows import SharedRows
 from qualms.spec import Task
 from qualms.wording import suggest
 
@@ -138,7 +140,8 @@ class Labels:
     """Items, targets and extra arrays of a split, without images."""
 
     item: NDArray[np.str_]
-    target: NDArray[Any]
+    target: NDArray[Any] | None
+    """None where the album has the targets."""
     extra: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -198,6 +201,8 @@ class Recipe:
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Files that are left out from the start, and why. They are reported together with
     those that cannot be loaded."""
+    notes: tuple[str, ...] = ()
+    """What a user should know of the files, in sentences."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,8 +210,8 @@ class Shown:
     """A split made of some pictures of an album."""
 
     album: Recipe
-    """A recipe with one split of encoded pictures. Its folder lies beside the folders
-    of the datasets that show it."""
+    """A recipe with one split, of encoded pictures or of arrays with their targets.
+    Its folder lies beside the folders of the datasets that show it."""
     labels: Labels
     """The items to show; they are found in the album by name."""
 
@@ -215,8 +220,8 @@ class Shown:
 class Split:
     """One split of a prepared dataset; arrays are memory-mapped."""
 
-    image: NDArray[Any] | Encoded | Ragged
-    target: NDArray[Any] | Ragged
+    image: NDArray[Any] | Encoded | Ragged | SharedRows
+    target: NDArray[Any] | Ragged | SharedRows
     item: NDArray[np.str_]
     extra: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
@@ -226,7 +231,8 @@ class Split:
 
 def _select_rows(array: Any, rows: NDArray[np.intp]) -> Any:
     """Return a copy of `rows`, or a record of them where items are read one by one."""
-    return array.only(rows) if isinstance(array, Encoded | Ragged) else array[rows]
+    apart = isinstance(array, Encoded | Ragged | SharedRows)
+    return array.only(rows) if apart else array[rows]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,10 +35,10 @@ from qualms.datasets._lidc.splits import (
     Design,
     Feature,
     LidcSplits,
-    VotedNodule,
+    crop_items,
+    crop_units,
     lidc_splits,
-    nodule_items,
-    nodule_units,
+    shown_nodules,
 )
 from qualms.datasets._options import check_choice
 from qualms.datasets._publisher_files import contents, file_names, reading
@@ -60,6 +60,7 @@ CARD = Card(
         " folder. Needs qualms-bench[seg]. docs/lidc.md says more."
     ),
 )
+TASK = Task(name="segmentation", classes=2, space=3)
 SIDE = 64
 AIR, BRIGHTEST = -1024.0, 3071.0
 """HU outside of a CT, and the largest one of 12 bits."""
@@ -100,7 +101,8 @@ def lidc(
     """Read volumes (64, 64, 64, 1) in HU, masks of four raters; clusters: patients.
 
     Train and val are in-domain, `shifted` marks items of pool and test, and `group` is
-    the rating of the feature.
+    the rating of the feature. Crops are kept once for all features, designs, folds and
+    seeds.
 
     Args:
         root: the folder with the DICOM files, see the card.
@@ -119,15 +121,22 @@ def lidc(
     published = rule == "published"
     nodules = usable_nodules(file, crowded=published)
     usual = published and (design, fold, seed) == ("pool", 0, SEED)
+    crops = Recipe(
+        name="lidc_crops",
+        options={"rule": rule},
+        card=CARD,
+        task=TASK,
+        units=crop_units(nodules),
+        load=partial(_load, folder=folder, file=file, published=published),
+    )
     return Recipe(
         name="lidc",
         options=split_options.as_dict() | {"rule": rule},
         card=CARD,
-        task=Task(name="segmentation", classes=2, space=3),
-        units=nodule_units(lidc_splits(nodules, split_options)),
-        load=partial(_load, folder=folder, file=file, published=published),
+        task=TASK,
         counts=TABLE_3.get(feature, {}) if usual else {},
         shifts=split_options.shifts(),
+        shown=shown_nodules(crops, lidc_splits(nodules, split_options)),
     )
 
 
@@ -151,7 +160,7 @@ def _database(root: Path, folder: Path) -> Path:
 
 
 def _load(unit: Unit, *, folder: Path, file: Path, published: bool) -> LoadedItems:
-    nodule = VotedNodule(*unit.args).nodule
+    (nodule,) = unit.args
     outlines = outlines_of(file, nodule.readings)
     centre = nodule.centre
     if published:
@@ -164,7 +173,7 @@ def _load(unit: Unit, *, folder: Path, file: Path, published: bool) -> LoadedIte
             for outline in outlines
         ]
     )
-    return nodule_items(unit, _crop(folder, nodule.scan, axes), raters)
+    return crop_items(unit, _crop(folder, nodule.scan, axes), raters)
 
 
 def _crop(folder: Path, scan: CtScan, axes: Axes) -> NDArray[np.float32]:

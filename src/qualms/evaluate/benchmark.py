@@ -113,7 +113,7 @@ def judge_plan(
 def checks_of(results: BenchmarkResults) -> tuple[Check, ...]:
     """Decide by the results whether the benchmark's expected effects hold."""
     expectations = results.benchmark.expectations.get(results.preset.name, ())
-    checks = (Check(expectation=e, values=e.numbers(results)) for e in expectations)
+    checks = (Check.of(expectation, results) for expectation in expectations)
     return tuple(check for check in checks if check.values)
 
 

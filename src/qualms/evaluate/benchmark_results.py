@@ -4,12 +4,16 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+from qualms.effects import DecidingNumber
 from qualms.evaluate.entry import Curve, Histogram, MapSlice, Scatter
 from qualms.labels import Labelled, Wanted, fits
 from qualms.results import Result, ResultsTable
 from qualms.study import Benchmark, Expectation, Line, Preset, RunPlan, Variant
+
+_ROUNDING = 1e-9
+"""Differences of printed numbers are exact but for rounding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,13 +29,31 @@ class Missing:
     """Advice where the same command would not make the run again."""
 
 
+AnswerWord = Literal["holds", "does not hold", "cannot be told"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """An expectation, with the numbers that decide it."""
+    """An expected effect or a finding, with the numbers that decide it."""
 
     expectation: Expectation
     values: Mapping[str, float]
     """By row, or whatever the expectation compares; nan where a number is missing."""
+    estimates: Mapping[str, DecidingNumber] = field(default_factory=dict)
+    """The same with intervals."""
+
+    @classmethod
+    def of(cls, expectation: Expectation, results: "BenchmarkResults") -> "Check":
+        """Look up the numbers that decide an expectation."""
+        numbers = expectation.numbers(results)
+        estimates = {
+            name: number
+            if isinstance(number, DecidingNumber)
+            else DecidingNumber(number)
+            for name, number in numbers.items()
+        }
+        values = {name: number.value for name, number in estimates.items()}
+        return cls(expectation=expectation, values=values, estimates=estimates)
 
     @property
     def known(self) -> bool:
@@ -42,10 +64,42 @@ class Check:
 
     @property
     def held(self) -> bool:
-        """Whether it holds for every row, or for one where that is enough."""
+        """Whether it holds for every row, or for as many as are enough."""
         low, high = self.expectation.low, self.expectation.high
-        enough = any if self.expectation.any_row else all
-        return enough(low <= value <= high for value in self.values.values())
+        within = [low <= value <= high for value in self.values.values()]
+        return sum(within) >= self._enough
+
+    @property
+    def answer(self) -> AnswerWord:
+        """Whether it holds by numbers with intervals.
+
+        A number speaks for it if its whole interval lies between the limits, and
+        against it if no part does.
+        """
+        numbers, count = self.estimates.values(), len(self.estimates)
+        if count and sum(map(self.fits, numbers)) >= self._enough:
+            return "holds"
+        if count - sum(map(self.misses, numbers)) < self._enough:
+            return "does not hold" if count else "cannot be told"
+        return "cannot be told"
+
+    def fits(self, number: DecidingNumber) -> bool:
+        """Return whether the interval of a number lies between the limits."""
+        low, high = self.expectation.low, self.expectation.high
+        return low - _ROUNDING <= number.low and number.high <= high + _ROUNDING
+
+    def misses(self, number: DecidingNumber) -> bool:
+        """Return whether no part of the interval of a number lies between them."""
+        low, high = self.expectation.low, self.expectation.high
+        return number.high < low - _ROUNDING or number.low > high + _ROUNDING
+
+    @property
+    def _enough(self) -> int:
+        """How many numbers between the limits are enough."""
+        if self.expectation.any_row:
+            return 1
+        count = len(self.values)
+        return count // 2 + 1 if self.expectation.most else count
 
 
 class Cost(NamedTuple):
@@ -116,6 +170,11 @@ class BenchmarkResults:
     def preset(self) -> Preset:
         """The preset that was judged, as the benchmark declares it."""
         return self.plan.preset
+
+    @cached_property
+    def findings(self) -> tuple[Check, ...]:
+        """What the benchmark's paper found, and whether it holds by these results."""
+        return tuple(Check.of(finding, self) for finding in self.benchmark.findings)
 
     @cached_property
     def variants(self) -> tuple[Variant, ...]:

@@ -71,6 +71,7 @@ def roc(values: Array, positive: Flags, *, name: str, subset: str) -> Curve:
         x_label="false positive rate",
         x=ROC_GRID,
         y=np.interp(ROC_GRID, curve.fpr[last], curve.tpr[last]),
+        counts=(int(positive.sum()), int((~positive).sum())),
     )
 
 

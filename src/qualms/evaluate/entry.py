@@ -148,6 +148,8 @@ class Curve:
     high: Array | None = None
     stderr: Array | None = None
     """Standard error of `y` over repeats; nan where there is one repeat only."""
+    counts: tuple[int, int] = (0, 0)
+    """Positive and negative items of a ROC curve; (0, 0) for other curves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -65,11 +65,11 @@ class Protocol:
 def protocol_of(benchmark: Benchmark) -> Protocol:
     """Return the protocol of a benchmark, or the ordinary one of its task."""
     if benchmark.protocol is None:
-        return Protocol(judge=_by_task)
+        return Protocol(judge=judge_by_task)
     return benchmark.protocol()
 
 
-def _by_task(repeat: Repeat) -> Judgement:
+def judge_by_task(repeat: Repeat) -> Judgement:
     """Judge all scores of the task on the test items, shifted ones among them.
 
     The split `val` is used for recalibration, where runs predict it.

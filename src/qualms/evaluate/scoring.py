@@ -253,14 +253,14 @@ class Scored:
 
 
 def score_files(  # noqa: PLR0913 - the options of the command
-    files: Sequence[Path],
+    files: Sequence[str | Path],
     *,
-    val: Sequence[Path] | None = None,
+    val: Sequence[str | Path] | None = None,
     options: ScoreOptions | None = None,
     task: str | None = None,
     logits: bool = False,
     force_val: bool = False,
-    gallery: Path | None = None,
+    gallery: str | Path | None = None,
     names: Sequence[str] | None = None,
 ) -> Scored:
     """Score several files and compare them.
@@ -278,7 +278,8 @@ def score_files(  # noqa: PLR0913 - the options of the command
     """
     reader = _Reader(task=task, logits=logits)
     options = reader.with_gallery(options, gallery)
-    vals = _one_each(val or (), len(files))
+    paths = [Path(file) for file in files]
+    vals = _one_each([Path(file) for file in val or ()], len(files))
     if names and len(names) != len(files):
         raise ValueError(
             f"--name must be given once per file, in the same order: {len(files)} "
@@ -294,12 +295,12 @@ def score_files(  # noqa: PLR0913 - the options of the command
                 force_val=force_val,
                 shared_val=len(val or ()) == 1 < len(files),
             )
-            for file, val_file in zip(files, vals, strict=True)
+            for file, val_file in zip(paths, vals, strict=True)
         )
     chosen = names or [
-        _run_name(r.header) or f.stem for r, f in zip(results, files, strict=True)
+        _run_name(r.header) or f.stem for r, f in zip(results, paths, strict=True)
     ]
-    unique = _unique_names(chosen, results, files)
+    unique = _unique_names(chosen, results, paths)
     results = tuple(replace(r, name=n) for r, n in zip(results, unique, strict=True))
     comparison = compare(results) if len(results) > 1 else None
     return Scored(results=results, comparison=comparison)

@@ -5,7 +5,9 @@ test beside it finds the part as `--include` does.
 """
 
 import keyword
+import os
 from collections.abc import Mapping
+from contextlib import ExitStack
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
@@ -52,8 +54,10 @@ def new_part(kind: str, name: str, folder: Path) -> NewPart:
     _check_module(name)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for file, skeleton in zip(files, (kind, f"test_{kind}"), strict=True):
-            _write_skeleton(file, skeleton, name)
+        with ExitStack() as written:
+            for file, skeleton in zip(files, (kind, f"test_{kind}"), strict=True):
+                _write_skeleton(file, skeleton, name, written)
+            written.pop_all()  # both are there, so that both stay
     except OSError as error:
         raise ValueError(
             f"cannot write to {folder}: {error.strerror or error}; choose another"
@@ -62,10 +66,13 @@ def new_part(kind: str, name: str, folder: Path) -> NewPart:
     return files
 
 
-def _write_skeleton(file: Path, skeleton: str, name: str) -> None:
+def _write_skeleton(file: Path, skeleton: str, name: str, undo: ExitStack) -> None:
     text = resources.files("qualms.launch").joinpath("skeletons", f"{skeleton}.txt")
     with file.open("x", encoding="utf-8") as out:  # never over what is there
+        undo.callback(file.unlink, missing_ok=True)
         out.write(text.read_text("utf-8").replace("NAME", name))
+        out.flush()
+        os.fsync(out.fileno())  # a full disk may say so only now
 
 
 def _check_name(kind: str, name: str) -> None:

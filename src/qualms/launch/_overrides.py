@@ -6,7 +6,7 @@ from typing import Any
 
 from qualms.launch._extra_rows import methods_of
 from qualms.launch.options import changed_part, check_options, options_of
-from qualms.shelf import find, names
+from qualms.shelf import PartError, find, names
 from qualms.spec import Part
 from qualms.study import Overrides, RunPlan, Variant
 from qualms.wording import suggest
@@ -110,7 +110,7 @@ def _refusal(part: Part, channels: int) -> str:
         with torch.device("meta"):  # takes neither memory nor time
             make_network(part, channels=channels)
     except ValueError as error:
-        return str(error)
+        return "" if isinstance(error, PartError) else str(error)
     except Exception:
         # A network may need more than this device can do; its run reports all else.
         return ""

@@ -23,7 +23,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets import Dataset, Encoded, Progress, Ragged, cache_folder, prepare
+from qualms.datasets import (
+    Dataset,
+    Encoded,
+    Progress,
+    Ragged,
+    SharedRows,
+    cache_folder,
+    prepare,
+)
 from qualms.launch._devices import devices_for
 from qualms.launch.data import recipe_of
 from qualms.launch.plan import RunRequest
@@ -116,12 +124,17 @@ def with_data(
             dataset,
             Part(name=DATASET, options={**of_dataset, **contents}),
             device,
+            recipe.notes,
         ),
     )
 
 
 def _given(
-    declared: DataDeclaration, dataset: Dataset, part: Part, device: str
+    declared: DataDeclaration,
+    dataset: Dataset,
+    part: Part,
+    device: str,
+    notes: tuple[str, ...],
 ) -> GivenData:
     image = dataset.splits["train"].image
     return GivenData(
@@ -136,6 +149,7 @@ def _given(
         shift=_shift(dataset, declared.shift),
         network=_network(declared.options),
         gpu=devices_for(device) != ["cpu"],
+        notes=notes,
         **({"seeds": declared.seeds} if declared.seeds else {}),
     )
 
@@ -211,7 +225,7 @@ def _alike(dataset: Dataset) -> bool:
     return not varied and len({image.shape[1:] for image in images}) == 1
 
 
-def _shape(image: NDArray[Any] | Encoded | Ragged) -> tuple[int, ...]:
+def _shape(image: NDArray[Any] | Encoded | Ragged | SharedRows) -> tuple[int, ...]:
     """Return (*space, channels) of an item; the median where items differ."""
     if not isinstance(image, Ragged):
         return image.shape[1:]

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Console
 
-from qualms.launch._devices import check_installed, default_workers
+from qualms.launch._devices import check_installed, default_workers, devices_for
+from qualms.launch._links import link_predictions
 from qualms.launch._own_data import given_text, with_data
 from qualms.launch.data import (
     RequiredDataset,
+    check_prepared,
     data_key,
     data_root,
     required_datasets,
@@ -33,7 +35,7 @@ from qualms.launch.progress import (
     runs_view,
     waiting_for,
 )
-from qualms.runs import check_writable
+from qualms.runs import check_place, check_writable
 from qualms.shelf import find, include
 from qualms.spec import digest
 from qualms.study import RunPlan
@@ -68,6 +70,8 @@ class JudgedPlan(NamedTuple):
     folder: Path
     files: "Written | None"
     """None where nothing was written."""
+    predictions: tuple[Path, ...] = ()
+    """Folders of the predictions of every run, with the names of rows and seeds."""
 
 
 class ResultsOutput(NamedTuple):
@@ -274,6 +278,8 @@ def plans_for(
         )
     assert request.given is not None
     print_line(Console(), given_text(request.given))
+    for note in request.given.notes:
+        print_line(Console(), f"note: {note}")
     return plans_of(benchmark, request)
 
 
@@ -309,6 +315,22 @@ def run_plans(
         return report._replace(judged=judged)
     finally:
         _print_failed(report.failed)  # last, where users see it
+
+
+def check_plans(plans: Sequence[RunPlan], resources: Resources, *, named: bool) -> None:
+    """Raise what `run_plans` would raise before the first run starts."""
+    specs = [
+        spec
+        for plan in plans
+        for spec in (plan if named else _reduced(plan, resources).plan).runs
+    ]
+    pending = pending_runs(specs, resources.out)
+    if not pending:
+        return
+    check_installed()
+    devices_for(resources.device)
+    check_place(resources.out)
+    check_prepared(datasets_of(pending), resources.data)
 
 
 def data_line(dataset: RequiredDataset) -> str:
@@ -365,17 +387,28 @@ def _call(name: str, arguments: Mapping[str, Any]) -> str:
     return f"qualms.{name}({', '.join(texts)})"
 
 
-def _with_prepared_data(plan: RunPlan, resources: Resources) -> RunPlan:
+class _ReducedPlan(NamedTuple):
+    plan: RunPlan
+    missing: tuple[RequiredDataset, ...] = ()
+
+
+def _reduced(plan: RunPlan, resources: Resources) -> _ReducedPlan:
     """Leave out variants whose runs cannot be made without data to prepare."""
     pending = pending_runs(plan.runs, resources.out)
     datasets = required_datasets(datasets_of(pending), resources.data)
     missing = {data_key(d.part): d for d in datasets if d.folder is None}
     reduced = without_datasets(plan, missing)
     if not reduced.variants:
-        return plan  # with no variant left, the launcher says what to prepare
-    for line in _missing_lines(missing.values()):
+        return _ReducedPlan(plan)  # the launcher says what to prepare
+    return _ReducedPlan(reduced, tuple(missing.values()))
+
+
+def _with_prepared_data(plan: RunPlan, resources: Resources) -> RunPlan:
+    """Leave out variants without data, and say which."""
+    reduced = _reduced(plan, resources)
+    for line in _missing_lines(reduced.missing):
         print_line(Console(), f"left out: {line}")
-    return reduced
+    return reduced.plan
 
 
 def _missing_lines(datasets: Iterable[RequiredDataset]) -> Iterator[str]:
@@ -466,7 +499,8 @@ def _judge(plan: RunPlan, resources: Resources, output: ResultsOutput) -> Judged
                 files = write_all(
                     results, folder, command=output.command, data=resources.data
                 )
-            judged = judged._replace(files=files)
+            links = link_predictions(plan, resources.out, folder)
+            judged = judged._replace(files=files, predictions=links)
     except OSError as error:
         raise OSError(
             f"cannot write tables to {folder}: {error.strerror or error}; free space"

@@ -150,10 +150,7 @@ def prepare_datasets(
     Every dataset is verified, so that a run never trains on files that have changed and
     predictions never name a fingerprint that is not that of their data.
     """
-    datasets = required_datasets(parts, data)
-    missing = [dataset for dataset in datasets if dataset.folder is None]
-    if missing:
-        raise DatasetError(_missing_text(missing, data))
+    datasets = check_prepared(parts, data)
     for dataset in datasets:
         if is_simulated(dataset.part.name) or dataset.items is None:
             _make(dataset, workers, progress)
@@ -165,6 +162,15 @@ def prepare_datasets(
     for folder in folders.values():
         verify_dataset(folder)
     return folders
+
+
+def check_prepared(parts: Sequence[Part], data: Path) -> list[RequiredDataset]:
+    """Return the datasets; raise if one is missing that cannot be made here."""
+    datasets = required_datasets(parts, data)
+    missing = [dataset for dataset in datasets if dataset.folder is None]
+    if missing:
+        raise DatasetError(_missing_text(missing, data))
+    return datasets
 
 
 def _missing_text(missing: Sequence[RequiredDataset], data: Path) -> str:

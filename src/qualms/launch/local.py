@@ -5,6 +5,7 @@ epoch of each run is lost, and the next call continues from there. Several launc
 share an output folder.
 """
 
+import shutil
 import sys
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,15 @@ from qualms.launch._dispatch import run_jobs
 from qualms.launch._worker import Job, RunEnd, RunStatus, Work, WorkerSetup
 from qualms.launch.data import PartProgress, data_key, prepare_datasets
 from qualms.processes import LocalCrew, tell
-from qualms.runs import check_writable, is_done, log_path, mend_spec, run_folder
+from qualms.runs import (
+    check_writable,
+    is_done,
+    log_path,
+    mend_spec,
+    remade,
+    run_folder,
+    shared_features,
+)
 from qualms.spec import Part, RunSpec
 
 if TYPE_CHECKING:
@@ -154,6 +163,7 @@ def _outcomes(
         if mended and callbacks is not None:
             callbacks.message(spec, mended)
         yield _outcome(RunEnd(spec, "skipped"), out)
+    _tell_remade(jobs, callbacks)
     busy: list[RunEnd] = []
     # Only tests define work in the script that runs here.
     script = any(setup.work is not None for setup in setups)
@@ -165,9 +175,25 @@ def _outcomes(
             busy.append(event)
         else:
             yield _outcome(event, out)
+    _forget_features(jobs, out)
     for event in busy:
         done = is_done(run_folder(out, event.spec), event.spec)
         yield _outcome(event._replace(status="skipped") if done else event, out)
+
+
+def _forget_features(jobs: Sequence[Job], out: Path) -> None:
+    """Delete features that runs shared; those of other launchers keep what they map."""
+    for benchmark in {spec.benchmark for job in jobs for spec in job.specs}:
+        shutil.rmtree(shared_features(out / benchmark), ignore_errors=True)
+
+
+def _tell_remade(jobs: Sequence[Job], callbacks: "Callbacks | None") -> None:
+    if callbacks is None:
+        return
+    for job in jobs:
+        for spec, folder in zip(job.specs, job.folders, strict=True):
+            for sentence in remade(folder, spec):
+                callbacks.message(spec, sentence)
 
 
 def _outcome(end: RunEnd, out: Path) -> RunOutcome:

@@ -70,8 +70,7 @@ def plan_of(name: str, request: RunRequest) -> RunPlan:
     rows = plan.rows
     plan = _with_seeds(plan, request.seeds)
     plan = with_options(plan, options)
-    # Data of a user have no larger plan of which this could be a part.
-    part = [] if request.given else _differences(full_plan, plan, request)
+    part = _differences(full_plan, plan, request)
     plan = replace(
         plan,
         left_out=tuple(row.name for row in rows if row not in plan.rows),
@@ -169,6 +168,8 @@ def _differences(
         yield from variants
     if request.methods and plan.rows != declared.rows:
         yield from request.methods
+    if request.given is not None:
+        return  # options and seeds of data that a user brings are those of its preset
     if set(plan.seeds) != set(declared.seeds):
         yield f"seeds {' '.join(_ranges(plan.seeds))}"
     yield from plan.changes

@@ -32,6 +32,11 @@ def both_views(rows: Tensor, batch: Batch) -> Tensor:
 
 def contrastive_losses(vectors: Tensor, inverse_temperature: float) -> Tensor:
     """Return the losses (..., B) of items with unit vectors (..., 2 B, D)."""
+    return over_views(anchor_losses(vectors, inverse_temperature))
+
+
+def anchor_losses(vectors: Tensor, inverse_temperature: float) -> Tensor:
+    """Return the losses (..., 2 B) of both views of items, from unit vectors."""
     count = vectors.shape[-2] // VIEWS
     positive = vectors.roll(count, -2)
     loss = -inverse_temperature * (vectors * positive).sum(-1)
@@ -40,4 +45,9 @@ def contrastive_losses(vectors: Tensor, inverse_temperature: float) -> Tensor:
         item = torch.arange(count, device=vectors.device).repeat(VIEWS)
         same = item[:, None] == item
         loss = loss + similar.masked_fill(same, -torch.inf).logsumexp(-1)
-    return loss.view(*loss.shape[:-1], VIEWS, count).mean(-2)
+    return loss
+
+
+def over_views(losses: Tensor) -> Tensor:
+    """Return the mean (..., B) over the two views of losses (..., 2 B)."""
+    return losses.unflatten(-1, (VIEWS, -1)).mean(-2)

@@ -40,56 +40,63 @@ def _done(_network: nn.Module, _batches: Batches) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """Functions that build a network, train it, fit it afterwards, and predict."""
+    """Functions that build a network, train it, fit it afterwards, and predict.
+
+    Attributes:
+        build: From (backbone, task) to the network that is trained, with its heads and
+            replaced layers. Heads for an uncertainty and parameters of a loss are parts
+            of it too.
+        loss: From (network, batch, moment) to the objective of one batch, a scalar.
+        predict: From (network, x, task) to arrays named as in the predictions schema,
+            with the axis of draws first: probs (M, B, C), mean and var (M, B), lower
+            and upper (B,), select/<name> (M, B); embedding (B, D), predicted (B,),
+            uncertainty/<name> (B,); for segmentation mean_probs (B, C, *space),
+            expected_entropy (B, *space), draw_labels (M, B, *space). A large image is
+            passed as one `x`, and `network(x)` sees it through windows. Validation
+            calls this hook before `after`; it then predicts without what `after` fits.
+        groups: Parameter groups for the optimiser; `lr_scale` multiplies the learning
+            rate, and any other option, such as `weight_decay`, replaces the run's. By
+            default only kernels decay.
+        phase: From an epoch to a name for the form of `loss` in it. When the name
+            changes, a captured step is recorded anew, and gradients are set to None
+            first: a parameter that a phase does not train must not be moved by the
+            momentum of the phase before.
+        epoch: Called at the start of every epoch, e.g. to reset a covariance, to
+            collect a moment of the weights, or to scale an output before the first
+            step.
+        after: Called once after training, e.g. to fit a mixture or a Laplace posterior.
+            Results go to buffers of the network, so that a checkpoint holds them.
+        calibrate: Called once after `after`, with the items of the split `val`, which
+            training did not see, e.g. to fit a temperature. A method with this hook
+            needs that split. Results go to buffers too.
+        schedule: From (time, epochs) to factors of the run's learning rate, which
+            replace its schedule but not its warm-up; `time` (steps,) counts epochs from
+            0, with fractions.
+        trained_as: Name of the method that trains the same network by the same loss. A
+            run can then take the weights of a finished run of that method: only
+            `after`, `calibrate` and `predict` differ. '' for a method with a training
+            of its own.
+        selects: Whether the run may choose the weights of one epoch. False where
+            members come from several epochs: the run then keeps the last one, whatever
+            `select_by` says.
+        tasks: Tasks that the method serves.
+        views: Augmented versions of each item in a batch (two for contrastive losses).
+        select: Pooling rule of each select/<name> that `predict` returns.
+        header: Entries for the header of the predictions, e.g. {"alpha": 0.1}.
+    """
 
     build: Callable[[nn.Module, Task], nn.Module] = plain_head
-    """From (backbone, task) to the network that is trained, with its heads and replaced
-    layers. Heads for an uncertainty and parameters of a loss are parts of it too."""
     loss: Callable[[nn.Module, Batch, Moment], Tensor] = plain_loss
-    """From (network, batch, moment) to the objective of one batch, a scalar."""
     predict: Callable[[nn.Module, Tensor, Task], Mapping[str, Tensor]] = plain_predict
-    """From (network, x, task) to arrays named as in the predictions schema, with the
-    axis of draws first: probs (M, B, C), mean and var (M, B), lower and upper (B,),
-    select/<name> (M, B); embedding (B, D), predicted (B,), uncertainty/<name> (B,); for
-    segmentation mean_probs (B, C, *space), expected_entropy (B, *space), draw_labels
-    (M, B, *space). A large image is passed as one `x`, and `network(x)` sees it through
-    windows. Validation calls this hook before `after`; it then predicts without what
-    `after` fits."""
     groups: Callable[[nn.Module], list[dict[str, Any]]] = kernels_decay
-    """Parameter groups for the optimiser; `lr_scale` multiplies the learning rate, and
-    any other option, such as `weight_decay`, replaces the run's. By default only
-    kernels decay."""
     phase: Callable[[int], Hashable] = _one_phase
-    """From an epoch to a name for the form of `loss` in it. When the name changes, a
-    captured step is recorded anew, and gradients are set to None first: a parameter
-    that a phase does not train must not be moved by the momentum of the phase
-    before."""
     epoch: Callable[[nn.Module, Moment, Batches], None] = _nothing
-    """Called at the start of every epoch, e.g. to reset a covariance, to collect a
-    moment of the weights, or to scale an output before the first step."""
     after: Callable[[nn.Module, Batches], None] = _done
-    """Called once after training, e.g. to fit a mixture or a Laplace posterior. Results
-    go to buffers of the network, so that a checkpoint holds them."""
     calibrate: Callable[[nn.Module, Batches], None] | None = None
-    """Called once after `after`, with the items of the split `val`, which training did
-    not see, e.g. to fit a temperature. A method with this hook needs that split.
-    Results go to buffers too."""
     schedule: Callable[[Tensor, int], Tensor] | None = None
-    """From (time, epochs) to factors of the run's learning rate, which replace its
-    schedule but not its warm-up; `time` (steps,) counts epochs from 0, with
-    fractions."""
     trained_as: str = ""
-    """Name of the method that trains the same network by the same loss. A run can then
-    take the weights of a finished run of that method: only `after`, `calibrate` and
-    `predict` differ. '' for a method with a training of its own."""
     selects: bool = True
-    """Whether the run may choose the weights of one epoch. False where members come
-    from several epochs: the run then keeps the last one, whatever `select_by` says."""
     tasks: frozenset[str] = frozenset(TASKS)
-    """Tasks that the method serves."""
     views: int = 1
-    """Augmented versions of each item in a batch (two for contrastive losses)."""
     select: Mapping[str, str] = field(default_factory=dict)
-    """Pooling rule of each select/<name> that `predict` returns."""
     header: Mapping[str, Any] = field(default_factory=dict)
-    """Entries for the header of the predictions, e.g. {"alpha": 0.1}."""

@@ -1,9 +1,14 @@
 """Hedged instance embeddings (Oh et al., 2019, arXiv:1810.00319), in the form of URL.
 
 Kirchhof et al. (2023, arXiv:2307.03810, equation 5) compare draws of von Mises-Fisher
-embeddings by their cosine. The probability that two images match is a mean over draws;
-training makes it high for images of one class and low for others. In their released
-code the positives are neighbours in the batch, whatever their classes.
+embeddings by their cosine. The probability p that two images match is a mean over
+draws; training makes it high for images of one class and low for others. In their
+released code the positives are neighbours in the batch, whatever their classes.
+
+Equation 5 has log p for images of different classes, where Oh et al. have -log(1 - p).
+Its negatives are never satisfied: the smaller p, the steeper log p, so that two
+opposite points reward it most. It also depends on the offset. With a large one p is
+near 1 for every pair, the loss is flat and the uncertainty stays where it started.
 """
 
 import math
@@ -35,6 +40,7 @@ def hib(
     initial_uncertainty: float | None = 0.001,
     draws: int = 16,
     width: int = 1024,
+    original_negatives: bool = False,
 ) -> Method:
     """Embeddings by pairs of a class, and the learned `uncertainty/head`.
 
@@ -42,18 +48,21 @@ def hib(
         inverse_temperature: factor of cosines in the logit of a match. The default is
             URL's best for ResNet-50; that for ViT-Medium is 13.956, the range of its
             search 8 to 64.
-        offset: number added to that logit. URL's best for ViT-Medium is -5.3607, the
-            range of its search -8 to 8.
+        offset: number added to that logit. The default was tuned for positives that
+            are random neighbours; networks that start from random weights need one near
+            -5. URL's best for ViT-Medium is -5.3607, the range of its search -8 to 8.
         initial_uncertainty: mean uncertainty before the first step; None leaves it as
             the head starts, near 0.7, as in URL's best runs: draws then lie anywhere.
         draws: draws of each embedding in a step.
         width: width of the three hidden layers of the uncertainty head.
+        original_negatives: whether images of different classes have the loss
+            -log(1 - p) of Oh et al. instead of log p.
     """
     check_temperature(inverse_temperature)
     check_uncertainty(initial=initial_uncertainty, width=width, draws=draws)
     return Method(
         build=partial(_build, width),
-        loss=partial(_loss, inverse_temperature, offset, draws),
+        loss=partial(_loss, inverse_temperature, offset, draws, original_negatives),
         predict=_predict,
         epoch=partial(start_uncertainty, initial_uncertainty),
         tasks=frozenset({"embedding"}),
@@ -68,6 +77,7 @@ def _loss(
     inverse_temperature: float,
     offset: float,
     draws: int,
+    original_negatives: bool,
     network: nn.Module,
     batch: Batch,
     _moment: Moment,
@@ -76,7 +86,10 @@ def _loss(
     with torch.autocast(batch.x.device.type, enabled=False):
         vectors = draw_vmf(embeddings.direction, embeddings.concentration, draws)
         logs = match_logs(vectors, inverse_temperature, offset)
-        return weighted_mean(pair_losses(logs, batch.target), batch)
+        apart = None
+        if original_negatives:  # 1 - sigmoid(z) is sigmoid(-z)
+            apart = -match_logs(vectors, -inverse_temperature, -offset)
+        return weighted_mean(pair_losses(logs, batch.target, apart), batch)
 
 
 def match_logs(vectors: Tensor, inverse_temperature: float, offset: float) -> Tensor:
@@ -85,14 +98,17 @@ def match_logs(vectors: Tensor, inverse_temperature: float, offset: float) -> Te
     return functional.logsigmoid(logits).logsumexp(0) - math.log(len(vectors))
 
 
-def pair_losses(logs: Tensor, target: Tensor) -> Tensor:
-    """Return the terms (B,) of items, whose mean is equation 5.
+def pair_losses(logs: Tensor, target: Tensor, apart: Tensor | None = None) -> Tensor:
+    """Return the terms (B,) of items, whose mean is the loss.
 
-    A batch without pairs of the same class, or of different ones, lacks that term.
+    Pairs of one class have the loss `-logs` (B, B), others `apart` (B, B), which is
+    `logs` in equation 5. A batch without pairs of the same class, or of different ones,
+    lacks that term.
     """
     same = target[:, None] == target
     itself = torch.eye(len(target), dtype=torch.bool, device=target.device)
-    return len(target) * (_pair_mean(logs, ~same) - _pair_mean(logs, same & ~itself))
+    apart = logs if apart is None else apart
+    return len(target) * (_pair_mean(apart, ~same) - _pair_mean(logs, same & ~itself))
 
 
 def _pair_mean(logs: Tensor, pairs: Tensor) -> Tensor:

@@ -7,6 +7,13 @@ approximation at the trained weights, with the full generalised Gauss-Newton mat
 curvature, or with its Kronecker factors (Ritter et al., 2018): one of the features, one
 of the outputs. The factors are exact where all items have the same probabilities.
 
+The logits of an item are then Gaussian, and its mean probabilities have a closed form
+(`_gaussian_logits.py`). The mean of a few draws of the weights, which are the same for
+all items, errs alike on all of them: with 20 draws of a wide posterior a classifier
+loses much of its accuracy. Draws therefore only say how the probabilities spread around
+the mean. The pixels of an image need draws of the weights themselves; these come in
+mirrored pairs, whose mean outputs are those of the trained network.
+
 The prior's precision and the noise maximise the marginal likelihood (MacKay, 1992), so
 nothing needs tuning. The search works in an eigenbasis, on a logarithmic grid that is
 refined around the best point, so that it does not end in a local maximum.
@@ -21,6 +28,7 @@ import torch
 from torch import Tensor, nn
 
 from qualms.methods._batch import Batch, Batches
+from qualms.methods._gaussian_logits import draw_probs, even_noise
 from qualms.methods._headed import (
     EmbeddingDraw,
     FittedBuffers,
@@ -42,6 +50,7 @@ from qualms.methods._windows import Windows
 from qualms.spec import Task
 
 Curvature = Literal["full", "kron"]
+Mean = Literal["probit", "draws"]
 
 # A full curvature of more weights takes gigabytes, and hours to decompose.
 _MOST_WEIGHTS = 12_000
@@ -49,6 +58,15 @@ _TOGETHER = 2**16
 """Eigenvalues that the search evaluates at once, for all its points."""
 _ROWS = 2**18
 """Pixels whose curvature is added at once; in float64 they take 2 MB per feature."""
+_EXACT = 3000
+"""Most weights whose full covariance is kept."""
+_DIRECTIONS = 1000
+"""Draws that stand for the covariance of more weights: a checkpoint would grow with the
+square of their number. A variance then errs by 4 %."""
+_SUMMARISED = 200
+"""Least number of draws where predictions hold only what follows from all of them."""
+_NUMBERS = 2**25
+"""Numbers that the outputs of items in the eigenbasis take at once."""
 _CHANNELS = 32
 """Outputs of draws that are stitched at once, where images are seen through windows."""
 _POINTS = 200
@@ -58,22 +76,31 @@ _ZOOMS = 6
 _LOWEST, _HIGHEST = 1e-15, 1e6
 
 
-def laplace(*, draws: int = 20, curvature: Curvature = "full") -> Method:
+def laplace(
+    *, draws: int = 20, curvature: Curvature = "full", mean: Mean = "probit"
+) -> Method:
     """A mean and variance for regression, `draws` of the last layer for classes.
 
     Args:
-        draws: draws of the last layer's weights, each of which serves all items.
+        draws: draws of the logits of each item; for embeddings at least 200, as only
+            their entropies are kept. For segmentation, draws of the weights of the last
+            layer, each of which serves all pixels.
         curvature: "full" for at most 12,000 weights, "kron" for the Kronecker factors,
             which take a large last layer. A regression is exact with either.
+        mean: "probit" for mean probabilities in closed form (for segmentation, draws in
+            mirrored pairs). "draws" for the mean of independent draws of the weights,
+            which all items share; it takes hundreds of them.
     """
     if draws < 1:
         raise ValueError(f"draws must be at least 1, got {draws}")
     if curvature not in get_args(Curvature):
         raise ValueError(f"curvature must be 'full' or 'kron', got {curvature!r}")
+    if mean not in get_args(Mean):
+        raise ValueError(f"mean must be 'probit' or 'draws', got {mean!r}")
     return Method(
         build=partial(_build, curvature),
         predict=_predict,
-        after=partial(_after, draws, curvature),
+        after=partial(_after, draws, curvature, mean),
         trained_as="map",
     )
 
@@ -84,7 +111,7 @@ def _build(curvature: Curvature, backbone: nn.Module, task: Task) -> Headed:
     network = plain_head(backbone, task)
     regression = task.name == "regression"
     network.fitted = FittedBuffers(
-        LinearPosterior._fields if regression else ("weights",)
+        LinearPosterior._fields if regression else _OF_CLASSES
     )
     last = _last(network)
     if regression and len(last.weight) != 1:
@@ -108,14 +135,21 @@ def _check_size(last: nn.Module, curvature: Curvature) -> None:
 
 
 def _after(
-    draws: int, curvature: Curvature, network: nn.Module, batches: Batches
+    draws: int,
+    curvature: Curvature,
+    mean: Mean,
+    network: nn.Module,
+    batches: Batches,
 ) -> None:
     network = headed(network)
     if network.task.name == "regression":
         _fit_regression(network, batches)
+        return
+    posterior = _fit_classes(network, batches, _full if curvature == "full" else _kron)
+    if mean == "draws" or network.task.name == "segmentation":
+        _keep_weights(network, posterior, draws, mirrored=mean != "draws")
     else:
-        decompose = _full if curvature == "full" else _kron
-        _fit_classes(network, batches, draws, decompose)
+        _keep_posterior(network, posterior, draws)
 
 
 def _fit_regression(network: Headed, batches: Batches) -> None:
@@ -132,42 +166,98 @@ def _fit_regression(network: Headed, batches: Batches) -> None:
         _buffers(network).keep(name, values)
 
 
-class Spectrum(NamedTuple):
-    """Eigendecomposition of the curvature of K x P weights."""
+_OF_CLASSES = ("weights", "factor", "of_outputs", "of_inputs", "variances", "noise")
+"""Buffers of a classifier: draws of its `weights`; or its posterior, as one `factor` or
+as bases of the Kronecker factors with `variances`, and the `noise` of draws."""
 
-    values: Tensor
-    """(KP,) eigenvalues, the largest last."""
-    weights: Callable[[Tensor], Tensor]
-    """From coordinates (M, KP) along the eigenvectors to weights (M, K, P)."""
+
+class ClassPosterior(NamedTuple):
+    """Gaussian over the K x P weights of a classifier, in an eigenbasis."""
+
+    mean: Tensor
+    """(K, P) trained weights."""
+    bases: tuple[Tensor, ...]
+    """Eigenvectors (KP, KP) as columns; or those of the Kronecker factors, of the
+    outputs (K, K) and of the inputs (P, P)."""
+    deviations: Tensor
+    """(KP,) standard deviations along them."""
+
+    def weights(self, noise: Tensor) -> Tensor:
+        """Return draws (M, K, P) of the weights, from standard normal `noise`."""
+        return self.mean + to_weights(self.bases, noise * self.deviations, self.mean)
+
+
+def to_weights(bases: tuple[Tensor, ...], coordinates: Tensor, like: Tensor) -> Tensor:
+    """Return weights (M, K, P) of coordinates (M, KP) along the eigenvectors."""
+    if len(bases) == 1:
+        return (coordinates @ bases[0].T).view(-1, *like.shape)
+    outputs, inputs = bases
+    return outputs @ coordinates.view(-1, *like.shape) @ inputs.T
 
 
 def _fit_classes(
     network: Headed,
     batches: Batches,
-    draws: int,
-    decompose: Callable[[Tensor, Iterator[Tensor]], Spectrum],
-) -> None:
+    decompose: Callable[[Tensor, Iterator[Tensor]], tuple[Tensor, ...]],
+) -> ClassPosterior:
     last = _last(network)
     assert last.bias is not None
     trained = torch.cat([last.weight.flatten(1), last.bias[:, None]], 1).double()
     parts = (r for batch in batches() for r in _labelled_rows(network, batch))
-    values, weights = decompose(trained, parts)
+    values, *bases = decompose(trained, parts)
     precision = prior_precision(values, trained.square().sum())
-    noise = torch.randn(draws, len(values), dtype=values.dtype, device=values.device)
-    shifts = weights(noise / (values.clamp(min=0.0) + precision).sqrt())
-    _buffers(network).keep("weights", (trained + shifts).float())
+    deviations = 1 / (values.clamp(min=0.0) + precision).sqrt()
+    return ClassPosterior(trained, tuple(bases), deviations)
 
 
-def _full(trained: Tensor, parts: Iterator[Tensor]) -> Spectrum:
-    """Decompose the full curvature at weights (K, P), from rows (n, P)."""
+def _keep_weights(
+    network: Headed, posterior: ClassPosterior, draws: int, *, mirrored: bool
+) -> None:
+    """Keep draws of the weights: independent ones, or `mirrored` pairs."""
+    like = posterior.deviations
+    number = -(-draws // 2) if mirrored else draws
+    noise = torch.randn(number, len(like), dtype=like.dtype, device=like.device)
+    if mirrored:
+        noise = torch.cat([noise, -noise])[:draws]
+    _buffers(network).keep("weights", posterior.weights(noise).float())
+
+
+def _keep_posterior(network: Headed, posterior: ClassPosterior, draws: int) -> None:
+    """Keep the Gaussian of the weights, and noise for draws of the logits."""
+    buffers, deviations = _buffers(network), posterior.deviations
+    shape = posterior.mean.shape
+    if len(posterior.bases) == 1:
+        factor = _factor(posterior).view(*shape, -1)
+        buffers.keep("factor", factor.movedim(1, 0).contiguous().float())
+    else:
+        of_outputs, of_inputs = posterior.bases
+        buffers.keep("of_outputs", of_outputs.float())
+        buffers.keep("of_inputs", of_inputs.float())
+        buffers.keep("variances", deviations.square().view(shape).float())
+    number = max(draws, _SUMMARISED) if network.task.name == "embedding" else draws
+    buffers.keep("noise", even_noise(number, shape[0], deviations.device))
+
+
+def _factor(posterior: ClassPosterior) -> Tensor:
+    """Return a matrix (KP, R) whose product with its transpose is the covariance."""
+    (basis,), deviations = posterior.bases, posterior.deviations
+    count = len(deviations)
+    if count <= _EXACT:
+        return basis * deviations
+    noise = torch.randn(count, _DIRECTIONS, dtype=basis.dtype, device=basis.device)
+    return basis @ (deviations[:, None] * noise) / math.sqrt(_DIRECTIONS)
+
+
+def _full(trained: Tensor, parts: Iterator[Tensor]) -> tuple[Tensor, Tensor]:
+    """Return eigenvalues and vectors of the full curvature, from rows (n, P)."""
     curvature = trained.new_zeros(*trained.shape * 2)
     for rows in parts:
         _add_curvature(curvature, rows, _output_probs(rows @ trained.T))
     values, basis = torch.linalg.eigh(curvature.view(trained.numel(), -1))
-    return Spectrum(values, lambda noise: (noise @ basis.T).view(-1, *trained.shape))
+    return values, basis
 
 
-def _kron(trained: Tensor, parts: Iterator[Tensor]) -> Spectrum:
+def _kron(trained: Tensor, parts: Iterator[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
     """Decompose the Kronecker factors: means over items, times their number."""
     classes, width = trained.shape
     inputs = trained.new_zeros(width, width)
@@ -181,10 +271,7 @@ def _kron(trained: Tensor, parts: Iterator[Tensor]) -> Spectrum:
     a, of_inputs = torch.linalg.eigh(inputs)
     b, of_outputs = torch.linalg.eigh(outputs / max(count, 1))
     values = torch.outer(b.clamp(min=0.0), a.clamp(min=0.0)).flatten()
-    return Spectrum(
-        values,
-        lambda noise: of_outputs @ noise.view(-1, classes, width) @ of_inputs.T,
-    )
+    return values, of_outputs, of_inputs
 
 
 def _labelled_rows(network: Headed, batch: Batch) -> Iterator[Tensor]:
@@ -225,21 +312,76 @@ def _add_curvature(curvature: Tensor, rows: Tensor, probs: Tensor) -> None:
 def _predict(network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
     network = headed(network)
     buffers = _buffers(network)
+    if task.name == "regression":
+        return _regression(network, x, task)
+    if buffers.has("weights"):
+        return _weight_draws(network, x, task)
+    if not buffers.has("noise"):
+        return plain_predict(network, x, task)
+    inputs = last_inputs(network, x)
+    probs = _logit_draws(network, inputs)
+    if task.name == "classification":
+        return {"probs": probs.float()}
+    logs = probs.clamp(min=torch.finfo(probs.dtype).tiny).log()
+    return summarise_embeddings((EmbeddingDraw(inputs, each) for each in logs), task)
+
+
+def _regression(network: Headed, x: Tensor, task: Task) -> dict[str, Tensor]:
+    buffers = _buffers(network)
     if not buffers.ready:
         return plain_predict(network, x, task)
+    rows = _rows(last_inputs(network, x))
+    var = (rows @ buffers.get("factor")).square().sum(1) + buffers.get("noise")
+    return {"mean": (rows @ buffers.get("mean"))[None], "var": var[None]}
+
+
+def _weight_draws(network: Headed, x: Tensor, task: Task) -> dict[str, Tensor]:
+    """Predict by draws of the weights, which all items and pixels share."""
     if task.name == "segmentation" and network.windows is not None:
         return summarise(_stitched(network, network.windows, x), task)
     inputs = last_inputs(network, x)
-    if task.name != "regression":
-        draws = (_outputs(inputs, weights) for weights in buffers.get("weights"))
-        outputs = (upsampled(draw, x) for draw in draws)
-        if task.name == "embedding":
-            embedded = (EmbeddingDraw(inputs, logits) for logits in outputs)
-            return summarise_embeddings(embedded, task)
-        return summarise(outputs, task)
-    rows = _rows(inputs)
-    var = (rows @ buffers.get("factor")).square().sum(1) + buffers.get("noise")
-    return {"mean": (rows @ buffers.get("mean"))[None], "var": var[None]}
+    draws = (_outputs(inputs, weights) for weights in _buffers(network).get("weights"))
+    outputs = (upsampled(draw, x) for draw in draws)
+    if task.name == "embedding":
+        embedded = (EmbeddingDraw(inputs, logits) for logits in outputs)
+        return summarise_embeddings(embedded, task)
+    return summarise(outputs, task)
+
+
+def _logit_draws(network: Headed, inputs: Tensor) -> Tensor:
+    """Return probabilities (M, B, C) of draws, whose mean is in closed form."""
+    buffers = _buffers(network)
+    together = max(1, _NUMBERS // _numbers_each(buffers))
+    with torch.autocast(inputs.device.type, enabled=False):
+        parts = [
+            draw_probs(
+                _last(network)(some).double(),
+                _output_covariance(buffers, _rows(some).float()),
+                buffers.get("noise"),
+            )
+            for some in inputs.split(together)
+        ]
+    return torch.cat(parts, 1)
+
+
+def _numbers_each(buffers: FittedBuffers) -> int:
+    """Return how many numbers the draws of one item need on the way."""
+    if buffers.has("factor"):
+        numbers = buffers.get("factor")[0].numel()
+    else:
+        numbers = buffers.get("of_outputs").numel()
+    return max(numbers, buffers.get("noise").numel())
+
+
+def _output_covariance(buffers: FittedBuffers, rows: Tensor) -> Tensor:
+    """Return the covariance (B, K, K) of the outputs of rows (B, P), in float64."""
+    if buffers.has("factor"):
+        factor = buffers.get("factor")
+        turned = (rows @ factor.flatten(1)).view(-1, *factor.shape[1:]).double()
+        return turned @ turned.mT
+    basis = buffers.get("of_outputs").double()
+    lengths = (rows @ buffers.get("of_inputs")).square() @ buffers.get("variances").T
+    return (basis * lengths.double()[:, None]) @ basis.T
 
 
 def _stitched(network: Headed, windows: Windows, x: Tensor) -> Iterator[Tensor]:

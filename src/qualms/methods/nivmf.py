@@ -1,21 +1,26 @@
 """Non-isotropic von Mises-Fisher classes (Kirchhof et al., 2022, arXiv:2207.03784).
 
 As in `elk`, an image is a von Mises-Fisher distribution over directions. The density of
-a class has a concentration for every axis: z follows it if z, stretched by these
-concentrations K and normalised to length 1, follows the von Mises-Fisher distribution
-whose mean and concentration are direction and length of K mean. Its normaliser has the
-determinant of that map, det K / |K z|^D, so that it is a density whatever K is. The
+a class has a concentration for every axis: z, stretched by these concentrations K and
+normalised to length 1, has the density of the von Mises-Fisher distribution whose mean
+and concentration are direction and length of K mean. A factor for the stretching,
+det K / |K mean|, is that of the method's own code: one number for each class. The
 expected likelihood is a mean over draws of the image, and its logarithms for all
 classes are the logits of a cross-entropy.
 
+A density that integrates to 1 needs the factor det K / |K z|^D of each direction z in D
+dimensions, which is an option here. Neither this paper's code nor that of URL has it.
+In many dimensions it outweighs the term of the direction.
+
 In the released code of URL (Kirchhof et al., 2023, arXiv:2307.03810) concentrations of
-classes are never trained, the normaliser is that of dimension 10, and z itself is
-compared with K mean. At the start, when all concentrations are equal, its loss is the
-same.
+classes are never trained, the normaliser is that of dimension 10, z itself is compared
+with K mean, and the factor is det K / |K mean|^2. At the start, when all concentrations
+are equal, the loss is the same in all of these.
 """
 
 import math
 from functools import partial
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -43,6 +48,8 @@ from qualms.methods._uncertain import (
 from qualms.methods._vmf import draw_vmf, log_normaliser
 from qualms.spec import Task
 
+Stretching = Literal["class", "direction"]
+
 _LEAST = 0.1
 """Least concentration."""
 
@@ -53,6 +60,7 @@ def nivmf(
     initial_uncertainty: float | None = 0.001,
     draws: int = 16,
     width: int = 1024,
+    stretching: Stretching = "class",
 ) -> Method:
     """Embeddings for classification, the learned `uncertainty/head`, and the entropy.
 
@@ -66,11 +74,17 @@ def nivmf(
             the head starts, near 0.7.
         draws: draws of each embedding in a step.
         width: width of the three hidden layers of the uncertainty head.
+        stretching: "class" for the factor det K / |K mean| of the method's own code,
+            "direction" for det K / |K z|^D, with which densities integrate to 1.
     """
+    if stretching not in get_args(Stretching):
+        raise ValueError(
+            f"stretching must be 'class' or 'direction', got {stretching!r}"
+        )
     check_temperature(inverse_temperature)
     check_uncertainty(initial=initial_uncertainty, width=width, draws=draws)
     return Method(
-        build=partial(_build, inverse_temperature, width),
+        build=partial(_build, inverse_temperature, width, stretching),
         loss=partial(_loss, draws),
         predict=_predict,
         epoch=partial(start_uncertainty, initial_uncertainty),
@@ -81,8 +95,15 @@ def nivmf(
 class ClassDensities(nn.Module):
     """A non-isotropic von Mises-Fisher density for each class."""
 
-    def __init__(self, features: int, classes: int, concentration: float) -> None:
+    def __init__(
+        self,
+        features: int,
+        classes: int,
+        concentration: float,
+        stretching: Stretching = "class",
+    ) -> None:
         super().__init__()
+        self.stretching = stretching
         self.mean = nn.Linear(features, classes, bias=False)
         """Weights whose directions are the means; their lengths do not matter."""
         stretch = torch.full((classes, features), concentration)
@@ -102,17 +123,23 @@ class ClassDensities(nn.Module):
         aligned = (directions @ (squares * mean).T).double()
         aligned = aligned / (centre.double() * (1 + excess)).sqrt()
         length = torch.linalg.vector_norm((stretch * mean).double(), dim=1)
-        log_centre = centre.double().log()
-        uneven_logs = stretch.double().log().sum(1) - dimension / 2 * log_centre
-        constant = log_normaliser(length, dimension) + uneven_logs
+        volume = stretch.double().log().sum(1)
+        if self.stretching == "class":
+            return log_normaliser(length, dimension) + volume - length.log() + aligned
+        volume = volume - dimension / 2 * centre.double().log()
+        constant = log_normaliser(length, dimension) + volume
         return constant + aligned - dimension / 2 * excess.log1p()
 
 
 def _build(
-    inverse_temperature: float, width: int, backbone: nn.Module, task: Task
+    inverse_temperature: float,
+    width: int,
+    stretching: Stretching,
+    backbone: nn.Module,
+    task: Task,
 ) -> Headed:
     features, classes = features_of(backbone), classes_of(task, "nivmf")
-    last = ClassDensities(features, classes, inverse_temperature)
+    last = ClassDensities(features, classes, inverse_temperature, stretching)
     start_as_classifier(last.mean, backbone)
     network = Headed(backbone, Readout(nn.Identity(), last), task)
     return with_uncertainty(network, width)

@@ -10,7 +10,6 @@ import json
 import zipfile
 import zlib
 from collections.abc import Collection, Mapping
-from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -26,6 +25,7 @@ from qualms.predictions._foreign import numpy_array
 from qualms.predictions._header import Header, dumps, loads
 from qualms.predictions._limits import refuse_unpacking, refuse_wide_text
 from qualms.predictions._normal import RawArrays
+from qualms.predictions._opened import OpenedFile
 from qualms.predictions._schema import is_array_name
 from qualms.predictions._values import text_array, where_in
 
@@ -64,6 +64,13 @@ class Declared(NamedTuple):
         return prod(self.shape) * self.dtype.itemsize
 
 
+class _Member(NamedTuple):
+    """An array of an .npz file, and its entry in the directory of the file."""
+
+    declared: Declared
+    info: zipfile.ZipInfo
+
+
 class _StoredTensor(NamedTuple):
     """The dtype, the shape and the first byte of a tensor in a .safetensors file."""
 
@@ -72,18 +79,26 @@ class _StoredTensor(NamedTuple):
     start: int
 
 
-def read_npz(path: Path) -> RawArrays:
+def read_npz(source: OpenedFile) -> RawArrays:
     """Read the arrays and the header of an .npz file; nothing is ever unpickled."""
-    with parsing(path):
-        members, unread = _members(path)
+    with parsing(source.path):
+        archive = zipfile.ZipFile(source.file)
+        members, unread = _members(source.file, archive)
         header = members.pop("header", None)
         refuse_unpacking(
-            sum(declared.bytes for declared in members.values()), path.stat().st_size
+            sum(declared.bytes for declared, _ in members.values()), source.size
         )
+
+    def load(name: str) -> NDArray[Any]:
+        with parsing(source.path):
+            return _load_npz(archive, members[name].info, name)
+
     return RawArrays(
-        shapes={name: declared.shape for name, declared in members.items()},
-        load=partial(_load_npz, path),
-        header={} if header is None else _npz_header(path, header),
+        shapes={name: member.declared.shape for name, member in members.items()},
+        stored={name: member.declared.dtype for name, member in members.items()},
+        packed=source.size,
+        load=load,
+        header={} if header is None else _npz_header(source, archive, header),
         header_at=_NPZ_HEADER,
         unread=unread,
     )
@@ -97,22 +112,23 @@ def write_npz(path: Path, arrays: Mapping[str, NDArray[Any]], header: Header) ->
         np.savez(file, **members)
 
 
-def _members(path: Path) -> tuple[dict[str, Declared], tuple[str, ...]]:
-    members: dict[str, Declared] = {}
+def _members(
+    file: BinaryIO, archive: zipfile.ZipFile
+) -> tuple[dict[str, _Member], tuple[str, ...]]:
+    members: dict[str, _Member] = {}
     unread: dict[str, None] = {}
-    with path.open("rb") as file, zipfile.ZipFile(file) as archive:
-        _check_count(file, len(archive.infolist()))
-        for info in archive.infolist():
-            name = info.filename.removesuffix(".npy")
-            if name in members or name in unread:
-                raise PredictionsError(
-                    f"array '{shortened(name)}' is there twice; write the file again"
-                )
-            if name == "header" or is_array_name(name):
-                members[name] = _declared(archive, info, name)
-            else:
-                unread[name] = None
-                archive.open(info).close()  # checks its name against the directory
+    _check_count(file, len(archive.infolist()))
+    for info in archive.infolist():
+        name = info.filename.removesuffix(".npy")
+        if name in members or name in unread:
+            raise PredictionsError(
+                f"array '{shortened(name)}' is there twice; write the file again"
+            )
+        if name == "header" or is_array_name(name):
+            members[name] = _Member(_declared(archive, info, name), info)
+        else:
+            unread[name] = None
+            archive.open(info).close()  # checks its name against the directory
     return members, tuple(unread)
 
 
@@ -163,33 +179,39 @@ def _header_2_0(stream: Any) -> Any:
     return npy.read_array_header_2_0(stream)
 
 
-def _load_npz(path: Path, name: str) -> NDArray[Any]:
-    with parsing(path), zipfile.ZipFile(path) as archive:
-        member = name if name in archive.namelist() else f"{name}.npy"
-        with archive.open(member) as stream:
-            array = npy.read_array(stream, allow_pickle=False)
-            # The checksum is compared only when the end of the member is reached.
-            if stream.read(1):
-                raise ValueError(f"array '{name}' is longer than it declares")
+def _load_npz(
+    archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str
+) -> NDArray[Any]:
+    with archive.open(info) as stream:
+        array = npy.read_array(stream, allow_pickle=False)
+        # The checksum is compared only when the end of the member is reached.
+        if stream.read(1):
+            raise ValueError(f"array '{name}' is longer than it declares")
     return numpy_array(name, np.asarray(array))
 
 
-def _npz_header(path: Path, declared: Declared) -> dict[str, Any]:
+def _npz_header(
+    source: OpenedFile, archive: zipfile.ZipFile, member: _Member
+) -> dict[str, Any]:
+    declared = member.declared
     if prod(declared.shape) != 1 or declared.dtype.kind not in "US":
         raise PredictionsError(
             f"array 'header' must be one string of JSON, got shape {declared.shape} of "
             f"{declared.dtype}; save it as np.array(json.dumps(...))"
         )
-    return loads(_load_npz(path, "header").item(), "the array 'header'")
+    with parsing(source.path):
+        text = _load_npz(archive, member.info, "header").item()
+    return loads(text, "the array 'header'")
 
 
-def read_safetensors(path: Path) -> RawArrays:
+def read_safetensors(source: OpenedFile) -> RawArrays:
     """Read the arrays and the header of a .safetensors file."""
     # Opening it checks that the tensors lie end to end and fill the file.
-    with parsing(path), safe_open(path, framework="np"), path.open("rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-        index = json.loads(file.read(size))
-        metadata = index.pop("__metadata__", {})
+    with parsing(source.path), safe_open(source.path, framework="np"):
+        source.file.seek(0)
+        size = int.from_bytes(source.file.read(8), "little")
+        index = json.loads(source.file.read(size))
+        metadata = index.pop("__metadata__", None) or {}
         tensors = {
             name: _StoredTensor(
                 about["dtype"],
@@ -211,8 +233,14 @@ def read_safetensors(path: Path) -> RawArrays:
     shapes = {name: tensor.shape for name, tensor in tensors.items()}
     return RawArrays(
         shapes=shapes | {name: array.shape for name, array in texts.items()},
+        stored={
+            name: np.dtype(_DTYPES.get(tensor.code, "<f4"))
+            for name, tensor in tensors.items()
+        }
+        | {name: array.dtype for name, array in texts.items()},
+        packed=source.size,
         load=lambda name: (
-            texts[name] if name in texts else _load(path, name, tensors[name], sums)
+            texts[name] if name in texts else _load(source, name, tensors[name], sums)
         ),
         header={} if header is None else loads(header, "the metadata's 'header'"),
         header_at=_SAFETENSORS_HEADER,
@@ -262,7 +290,7 @@ def _sort_metadata(path: Path) -> None:
 
 
 def _load(
-    path: Path, name: str, tensor: _StoredTensor, sums: Mapping[str, int]
+    source: OpenedFile, name: str, tensor: _StoredTensor, sums: Mapping[str, int]
 ) -> NDArray[Any]:
     code, shape, start = tensor
     if code not in _DTYPES:
@@ -271,8 +299,9 @@ def _load(
             "convert it to float32"
         )
     # Not memory-mapped: the pages of a mapping would count as memory a second time.
-    with parsing(path):
-        flat = np.fromfile(path, _DTYPES[code], count=prod(shape), offset=start)
+    with parsing(source.path):
+        source.file.seek(start)
+        flat = np.fromfile(source.file, _DTYPES[code], count=prod(shape))
         array = flat.reshape(shape)
     if name in sums:
         _compare(name, _sum(array, code), sums)

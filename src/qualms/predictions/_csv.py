@@ -1,6 +1,7 @@
 """Files .csv: one row per item, in UTF-8, columns separated by commas."""
 
 import csv
+import io
 import re
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from qualms.predictions._errors import PredictionsError, parsing, shortened
 from qualms.predictions._normal import RawArrays
+from qualms.predictions._opened import OpenedFile
 from qualms.predictions._schema import Kind
 from qualms.predictions._tables import field_of, raw_table, wanted_columns
 from qualms.predictions._values import text_array
@@ -23,17 +25,21 @@ _FORMULA = re.compile(r"'*(?:[=@\t\r]|[+-](?![0-9.]+$))")
 _QUOTED = re.compile(r"'+(?:[=@\t\r]|[+-](?![0-9.]+$))")
 
 
-def read_csv(path: Path) -> RawArrays:
+def read_csv(source: OpenedFile) -> RawArrays:
     """Read the arrays of a .csv file, and the header beside it."""
-    # Spreadsheets put a byte order mark before the first column.
-    with parsing(path), path.open(encoding="utf-8-sig", newline="") as file:
-        lines = filter(None, csv.reader(file, strict=True))
-        names = _names(next(lines, []))
-        columns = [_CsvColumn(name) for name in wanted_columns(names)]
-        rows = _read_rows(lines, names, columns)
+    with parsing(source.path):
+        # Spreadsheets put a byte order mark before the first column.
+        text = io.TextIOWrapper(source.file, encoding="utf-8-sig", newline="")
+        try:
+            lines = filter(None, csv.reader(text, strict=True))
+            names = _names(next(lines, []))
+            columns = [_CsvColumn(name) for name in wanted_columns(names)]
+            rows = _read_rows(lines, names, columns)
+        finally:
+            text.detach()  # or the file would be closed with it
     by_name = {column.name: column for column in columns}
     return raw_table(
-        path, names, rows, lambda wanted: (by_name[name].values() for name in wanted)
+        source, names, rows, lambda wanted: (by_name[name].values() for name in wanted)
     )
 
 

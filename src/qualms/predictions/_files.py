@@ -28,15 +28,16 @@ from qualms.predictions._folder_writer import refuse_replacing, write_folder
 from qualms.predictions._foreign import to_array
 from qualms.predictions._header import Header, as_header, dumps, parse_header
 from qualms.predictions._normal import RawArrays, ReadOptions, normal_form
+from qualms.predictions._opened import OpenedFile, opened
 from qualms.predictions._record import Predictions
 from qualms.predictions._schema import is_array_name
 from qualms.predictions._segmentation import maps_in_memory, segmentation_form
+from qualms.predictions._sidecar import write_table
 from qualms.predictions._tables import (
     Frame,
     columns_of,
     frame_arrays,
     read_parquet,
-    sidecar,
     table_arrays,
     write_parquet_table,
 )
@@ -51,7 +52,7 @@ _Write = Callable[[Path, _Arrays, Header], None]
 class FileKind:
     """Functions that read and write one kind of file."""
 
-    read: Callable[[Path], RawArrays]
+    read: Callable[[OpenedFile], RawArrays]
     write: _Write
 
 
@@ -77,7 +78,9 @@ def read(
     with naming(str(path)):
         _refuse_absent(source)
         _refuse_index(source)
-        return normal_form(_file_kind(source).read(source), options, str(path))
+        kind = _file_kind(source)
+        with opened(source) as file:
+            return normal_form(kind.read(file), options, str(path))
 
 
 def build(
@@ -259,14 +262,13 @@ def _atomic(write: _Write) -> _Write:
 def _table(write: Callable[[Path, _Arrays], None]) -> _Write:
     """Return a writer of a table with its header beside it."""
 
-    def write_table(path: Path, arrays: _Arrays, header: Header) -> None:
+    def write_both(path: Path, arrays: _Arrays, header: Header) -> None:
         one_draw = table_arrays(arrays)
         text = dumps(header, {name: array.shape for name, array in one_draw.items()})
-        with replacing(sidecar(path)) as header_file, replacing(path) as temporary:
-            header_file.write_text(text, encoding="utf-8")
-            write(temporary, columns_of(one_draw))
+        columns = columns_of(one_draw)
+        write_table(path, text, lambda temporary: write(temporary, columns))
 
-    return write_table
+    return write_both
 
 
 FILE_KINDS = {

@@ -20,6 +20,7 @@ from qualms.predictions._foreign import numpy_array
 from qualms.predictions._header import check_shapes, loads, shapes_of
 from qualms.predictions._names import ignored_notes
 from qualms.predictions._normal import RawArrays, ReadOptions
+from qualms.predictions._opened import FileVersion, file_state, opened
 from qualms.predictions._record import LazyMaps, Maps, Predictions
 from qualms.predictions._segmentation import (
     ARRAYS,
@@ -41,16 +42,21 @@ class ItemFile(NamedTuple):
 
     path: Path
     shapes: dict[str, tuple[int, ...]]
+    state: FileVersion
+    """The version of the file when the index was read."""
 
 
 def read_folder(folder: Path, options: ReadOptions) -> Predictions:
     """Read the segmentation predictions in `folder`; maps are read on access."""
     with naming(str(folder)):
-        index = _index(folder)
-        items = _items(index)
-        notes = _unknown_keys(index, items)
-        entries = [_item_file(folder, row, item) for row, item in enumerate(items)]
-        _refuse_shared(entries)
+        _refuse_without_index(folder)
+        # Open until all files of items were seen: they are those of this index.
+        with opened(folder / "index.json") as source:
+            index = loads(source.file.read(), "index.json", form=_FORM)
+            items = _items(index)
+            notes = _unknown_keys(index, items)
+            entries = [_item_file(folder, row, item) for row, item in enumerate(items)]
+            _refuse_shared(entries)
         arrays = _arrays(items)
         raw = RawArrays(
             shapes={name: array.shape for name, array in arrays.items()},
@@ -61,13 +67,14 @@ def read_folder(folder: Path, options: ReadOptions) -> Predictions:
     open_maps = partial(_open, entries)
     predictions = segmentation_form(raw, open_maps, options, str(folder))
     # On the first item only: the others are read on access.
-    notes += ignored_notes("segmentation", _unknown_arrays(entries[0].path))
+    notes += ignored_notes("segmentation", _unknown_arrays(entries[0]))
     return replace(predictions, notes=(*predictions.notes, *notes))
 
 
-def _unknown_arrays(path: Path) -> list[str]:
-    with naming(str(path)):
-        raw = _READERS[path.suffix.lower()](path)
+def _unknown_arrays(entry: ItemFile) -> list[str]:
+    path = entry.path
+    with naming(str(path)), opened(path, entry.state) as source:
+        raw = _READERS[path.suffix.lower()](source)
     return [name for name in (*raw.shapes, *raw.unread) if name not in ARRAYS]
 
 
@@ -77,23 +84,21 @@ def _open(entries: Sequence[ItemFile], counts: Counts) -> LazyMaps:
 
 
 def _load(entries: Sequence[ItemFile], counts: Counts, row: int) -> Maps:
-    path, shapes = entries[row]
-    with naming(str(path)):
-        raw = _READERS[path.suffix.lower()](path)
+    path, shapes, state = entries[row]
+    with naming(str(path)), opened(path, state) as source:
+        raw = _READERS[path.suffix.lower()](source)
         check_shapes(shapes, raw.shapes, frozenset(raw.unread))
         unread = dict.fromkeys(raw.unread, ())
         return load_maps({**raw.shapes, **unread}, raw.array, counts)
 
 
-def _index(folder: Path) -> dict[str, Any]:
-    path = folder / "index.json"
-    if not path.is_file():
+def _refuse_without_index(folder: Path) -> None:
+    if not (folder / "index.json").is_file():
         raise PredictionsError(
             "is a folder without index.json, so no segmentation predictions; give the "
             "path of a file in it, or write the folder with "
             "qualms.predictions.SegmentationWriter"
         )
-    return loads(path.read_bytes(), "index.json", form=_FORM)
 
 
 def _header(index: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,12 +173,13 @@ def _item_file(folder: Path, row: int, item: Mapping[str, Any]) -> ItemFile:
             f"row {row} of 'items' in index.json names a file outside the folder, "
             f"{file!r:.80}; keep the files of all items inside"
         )
-    if not path.is_file():
+    state = file_state(path) if path.is_file() else None
+    if state is None:
         raise PredictionsError(
             f"row {row} of 'items' in index.json names '{shortened(file)}', which is "
             "not there; the folder is incomplete: copy or write it again"
         )
-    return ItemFile(path, shapes_of(item.get("shapes")))
+    return ItemFile(path, shapes_of(item.get("shapes")), state)
 
 
 def _leaves(file: str) -> bool:
@@ -196,7 +202,7 @@ def _inside(folder: Path, path: Path) -> bool:
 
 def _refuse_shared(entries: Sequence[ItemFile]) -> None:
     rows: dict[Path, int] = {}
-    for row, (path, _) in enumerate(entries):
+    for row, (path, _, _) in enumerate(entries):
         if rows.setdefault(path, row) != row:
             raise PredictionsError(
                 f"rows {rows[path]} and {row} of 'items' in index.json name the same "

@@ -5,6 +5,8 @@ Declared shapes are compared before any array is loaded.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from dataclasses import field as field_of_record
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 
 from qualms.predictions._errors import PredictionsError, shortened
 from qualms.predictions._header import Header, check_shapes, parse_header, version_of
+from qualms.predictions._limits import refuse_unpacking
 from qualms.predictions._names import check_names, settle_task
 from qualms.predictions._probabilities import (
     Converted,
@@ -35,7 +38,8 @@ class RawArrays:
 
     `shapes` are the declared shapes, and `load` returns an array by name. `unread` are
     the names of arrays that no task has. `header_at` says in messages where this kind
-    of file keeps its header.
+    of file keeps its header. `packed` is the size of the file in bytes, and `stored`
+    has the dtypes in it.
     """
 
     shapes: Mapping[str, tuple[int, ...]]
@@ -43,6 +47,8 @@ class RawArrays:
     header: Mapping[str, Any]
     header_at: str
     unread: tuple[str, ...] = ()
+    stored: Mapping[str, np.dtype[Any]] = field_of_record(default_factory=dict)
+    packed: int | None = None
 
     def array(self, name: str) -> NDArray[Any]:
         """Load an array; raise unless it has the declared shape."""
@@ -82,6 +88,7 @@ def _format_1(raw: RawArrays, options: ReadOptions, source: str) -> Predictions:
     fields = in_order(task, raw.shapes)
     header = _with_rules(replace(parsed.header, task=task), fields, raw.header_at)
     axes, sizes = check_axes(fields, raw.shapes)
+    _refuse_large(raw, fields)
     arrays: dict[str, NDArray[Any]] = {}
     for name, field in fields.items():
         raw_array = RawArray(name, raw.array(name), field, axes[name], sizes)
@@ -100,6 +107,33 @@ def _format_1(raw: RawArrays, options: ReadOptions, source: str) -> Predictions:
         draws=sizes.get("M", 1),
         classes=sizes.get("C"),
     )
+
+
+def _refuse_large(raw: RawArrays, fields: Mapping[str, Field]) -> None:
+    """Raise if a small file holds arrays whose normal form is very large."""
+    if raw.packed is not None:
+        sizes = (
+            prod(raw.shapes[name]) * _bytes_each(field, raw.stored.get(name))
+            for name, field in fields.items()
+        )
+        refuse_unpacking(sum(sizes), raw.packed)
+
+
+def _bytes_each(field: Field, stored: np.dtype[Any] | None) -> int:
+    """Return the memory of one value in normal form."""
+    stored = np.dtype(np.float64) if stored is None else stored
+    if field.kind in ("flag", "byte"):
+        return 1
+    if field.kind == "any":
+        return stored.itemsize
+    if field.kind in ("item", "name") and stored.kind in "US":
+        return stored.itemsize * (1 if stored.kind == "U" else 4)
+    if field.kind == "item":
+        return np.dtype("U21").itemsize  # a whole number as text
+    if field.single and stored in (np.float16, np.float32):
+        return np.dtype(np.float32).itemsize
+    # P(y=1) becomes the probabilities of both classes.
+    return np.dtype(field.dtype).itemsize * (2 if field.becomes == "probs" else 1)
 
 
 _Reader = Callable[[RawArrays, ReadOptions, str], Predictions]

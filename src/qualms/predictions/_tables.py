@@ -17,20 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.predictions._errors import PredictionsError, parsing, shortened
-from qualms.predictions._header import loads
 from qualms.predictions._limits import refuse_unpacking, refuse_wide_text
 from qualms.predictions._names import matching_tasks
 from qualms.predictions._normal import RawArrays
+from qualms.predictions._opened import OpenedFile
 from qualms.predictions._schema import TASKS, Field, array_field
+from qualms.predictions._sidecar import read_header, sidecar
 
 # Yields the columns of the given names in turn.
 _ReadColumns = Callable[[Sequence[str]], Iterator[NDArray[Any]]]
 _NUMBERED = re.compile(r"(.+)_(0|[1-9][0-9]{0,8})")
-
-
-def sidecar(path: Path) -> Path:
-    """Return the path of the header of the table at `path`."""
-    return path.with_name(f"{path.name}.json")
 
 
 def field_of(column: str) -> Field | None:
@@ -63,7 +59,7 @@ def wanted_columns(names: Sequence[str]) -> list[str]:
 
 
 def raw_table(
-    path: Path,
+    source: OpenedFile,
     names: Collection[str],
     rows: int,
     read_columns: _ReadColumns,
@@ -77,8 +73,8 @@ def raw_table(
             for name, parts in columns.items()
         },
         load=partial(_joined, columns, read_columns),
-        header=_header(sidecar(path)),
-        header_at=f"a file '{sidecar(path).name}' beside it (JSON)",
+        header=read_header(source),
+        header_at=f"a file '{sidecar(source.path).name}' beside it (JSON)",
         unread=tuple(name for name in names if name not in used),
     )
 
@@ -201,12 +197,6 @@ def _joined(
     return joined
 
 
-def _header(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
-    return loads(path.read_bytes(), f"the file '{path.name}' beside it")
-
-
 def _one_draw(name: str, array: NDArray[Any]) -> NDArray[Any]:
     field = field_of(name)
     if field is not None and field.draws:
@@ -224,19 +214,19 @@ def _one_draw(name: str, array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def read_parquet(path: Path) -> RawArrays:
+def read_parquet(source: OpenedFile) -> RawArrays:
     """Read the arrays of a .parquet file, and the header beside it."""
-    with parsing(path), _parquet_file(path) as file:
+    with parsing(source.path), _parquet_file(source) as file:
         names = list(file.schema_arrow.names)
         rows = int(file.metadata.num_rows)
         wanted = wanted_columns(names)
-        refuse_unpacking(rows * len(wanted) * 8, path.stat().st_size)
+        refuse_unpacking(rows * len(wanted) * 8, source.size)
         texts = {
             name
             for name, kind in zip(names, file.schema_arrow.types, strict=True)
             if _is_text(kind)
         }
-    return raw_table(path, names, rows, partial(_read_columns, path, texts))
+    return raw_table(source, names, rows, partial(_read_columns, source, texts))
 
 
 def write_parquet_table(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
@@ -260,18 +250,18 @@ def _parquet() -> Any:
     return parquet
 
 
-def _parquet_file(path: Path, texts: Sequence[str] = ()) -> Any:
+def _parquet_file(source: OpenedFile, texts: Sequence[str] = ()) -> Any:
     # A dictionary stores repeated text once; unpacked it could fill the memory.
     return _parquet().ParquetFile(
-        path, page_checksum_verification=True, read_dictionary=list(texts)
+        source.file, page_checksum_verification=True, read_dictionary=list(texts)
     )
 
 
 def _read_columns(
-    path: Path, texts: Collection[str], names: Sequence[str]
+    source: OpenedFile, texts: Collection[str], names: Sequence[str]
 ) -> Iterator[NDArray[Any]]:
     wanted_texts = [name for name in names if name in texts]
-    with parsing(path), _parquet_file(path, wanted_texts) as file:
+    with parsing(source.path), _parquet_file(source, wanted_texts) as file:
         # A dot in a name would be taken for a path into a nested column.
         dotted = any("." in name for name in names)
         table = file.read(columns=None if dotted else list(names))
@@ -280,7 +270,7 @@ def _read_columns(
             column = table.column(positions[name])
             _refuse_nulls(name, column)
             if name in texts:
-                yield _texts(name, column, path.stat().st_size)
+                yield _texts(name, column, source.size)
             else:
                 yield _numbers(name, column)
 

@@ -16,6 +16,7 @@ from urllib.parse import quote
 from qualms import __version__
 from qualms.atomic import replacing
 from qualms.evaluate.benchmark_results import BenchmarkResults
+from qualms.report._findings import findings_html
 from qualms.report._html import html_table, text
 from qualms.report.figures import Drawing
 from qualms.report.judged import check_numbers
@@ -75,8 +76,9 @@ def write_benchmark_page(
     benchmark = results.benchmark
     parts = [
         _about(results),
-        _contents(tables, figures, checks=bool(results.checks)),
+        _contents(results, tables, figures),
         _checks(results),
+        findings_html(results),
         *_tables(tables, path),
         *_figures(figures, path),
         _files(path),
@@ -137,9 +139,11 @@ def _about(results: BenchmarkResults) -> str:
 
 
 def _contents(
-    tables: Sequence[Table], figures: Sequence[DrawnFigure], *, checks: bool
+    results: BenchmarkResults, tables: Sequence[Table], figures: Sequence[DrawnFigure]
 ) -> str:
-    links = [('<a href="#effects">Expected effects</a>')] if checks else []
+    links = ['<a href="#effects">Expected effects</a>'] if results.checks else []
+    if results.findings:
+        links.append('<a href="#findings">Findings of the paper</a>')
     links += [f'<a href="#{text(t.name)}">{text(t.title)}</a>' for t in tables]
     links += [
         f'<a href="#{text(f.drawing.name)}">{text(f.drawing.title)}</a>'

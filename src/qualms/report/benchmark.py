@@ -17,6 +17,7 @@ from qualms.atomic import replacing
 from qualms.evaluate.benchmark_results import BenchmarkResults, Check
 from qualms.report._csv_files import write_results, write_table_csv
 from qualms.report._draw import MISSING, draw
+from qualms.report._findings import print_findings, write_findings
 from qualms.report._index import DrawnFigure, benchmark_summary, write_benchmark_page
 from qualms.report._latex import latex_table
 from qualms.report._terminal import (
@@ -56,7 +57,7 @@ def write_all(
     command: str = "",
     data: Path | None = None,
 ) -> Written:
-    """Write results.csv, tables/, figures/ and index.html under `folder`.
+    """Write results.csv, findings.json, tables/, figures/ and index.html.
 
     Tables and figures of an earlier call that are not written again are removed, since
     they would be of other numbers than results.csv. So a folder is for one preset.
@@ -71,6 +72,8 @@ def write_all(
     folder.mkdir(parents=True, exist_ok=True)
     presentation = presentation_of(results)
     numbers = write_results(results, folder / "results.csv", command=command)
+    if results.findings:
+        write_findings(results, folder / "findings.json")
     tables = (*presentation.tables(results), *presentation.counts(results, data))
     written = write_tables(tables, folder / "tables")
     _remove_others(folder / "tables", "table_", {".csv", ".tex"}, written)
@@ -111,6 +114,7 @@ def print_benchmark(
         console.print()
     print_legend(shown, console=console)
     print_checks(results, console=console)
+    print_findings(results, console=console)
     _print_missing(results, console=console)
     notes = print_notes(
         _notes(results, presentation),

@@ -37,7 +37,7 @@ def _human_alignment_influence(uncertainty: ArrayLike, votes: ArrayLike) -> Infl
     values = vector("uncertainty", uncertainty)
     disagreement = vote_entropy(votes)
     voted = ~np.isnan(disagreement)
-    influence = _spearman_influence(values[voted], disagreement[voted])
+    influence = spearman_influence(values[voted], disagreement[voted])
     if influence.values is None or voted.all():
         return influence
     change = np.zeros(len(values))
@@ -114,7 +114,7 @@ def _average_rank(values: Array, tie: float) -> Array:
     return rank
 
 
-def _spearman_influence(first: Array, second: Array) -> Influence:
+def spearman_influence(first: Array, second: Array) -> Influence:
     """Return the influence on the rank correlation of two vectors (N,), ties averaged.
 
     An item counts by its own ranks, and by one rank that it adds to all items above it.

@@ -153,7 +153,9 @@ def _calls(model: nn.Module, x: Tensor) -> tuple[list[_Call], Any]:
             calls.append(_Call(layer, inputs[0]))
             del calls[:-_TRIED]
 
-    hooks = [layer.register_forward_pre_hook(note) for layer in model.modules()]
+    # Compiled modules take no hooks: such a model is used as a whole.
+    layers = (m for m in model.modules() if not isinstance(m, torch.jit.ScriptModule))
+    hooks = [layer.register_forward_pre_hook(note) for layer in layers]
     try:
         returned = model(x)
     finally:

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import (
     DataLoader,
+    Dataset,
+    IterableDataset,
     RandomSampler,
     SubsetRandomSampler,
     WeightedRandomSampler,
@@ -21,10 +23,13 @@ from torch.utils.data import (
 
 from qualms.methods import Batch
 from qualms.spec import Task
+from qualms.trained._several_inputs import InputLayout, is_several, joined
 
 ABOUT = ("item", "group", "cluster", "shifted")
 KEYS = ("x", "target", *ABOUT)
 Unpack = Callable[[Any], Any]
+BATCH = 32
+"""Items of a batch where a dataset is given instead of a loader."""
 _RANDOM = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler)
 _END = object()
 
@@ -37,6 +42,8 @@ class ItemBatch(NamedTuple):
     target: Tensor | None
     about: dict[str, NDArray[Any]]
     """Arrays (B,), by the names in `ABOUT`."""
+    layout: InputLayout | None = None
+    """How several inputs lie in a row of `x`; None for a single one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +73,7 @@ class ItemLoader:
     def __iter__(self) -> Iterator[ItemBatch]:
         """Yield each batch, checked; all of them must have the same parts."""
         first: set[str] | None = None
+        layout: InputLayout | None = None
         for number, raw in enumerate(_with_own_seed(self.loader)):
             batch = self._read(raw if self.unpack is None else self.unpack(raw))
             parts = {*batch.about, *(["target"] if batch.target is not None else [])}
@@ -74,7 +82,12 @@ class ItemLoader:
                     f"all batches of {self.name} must have the same parts, got"
                     f" {_listed(parts)} in batch {number} after {_listed(first)}"
                 )
-            first = parts
+            if first is not None and batch.layout != layout:
+                raise ValueError(
+                    f"inputs in all batches of {self.name} must have the same names,"
+                    f" shapes and types, got others in batch {number}"
+                )
+            first, layout = parts, batch.layout
             if len(batch.x):
                 yield batch
         if first is None:
@@ -124,7 +137,11 @@ class ItemLoader:
 
     def _read(self, batch: Any) -> ItemBatch:
         parts = _parts(batch, self.name)
-        x = self._x(parts.pop("x"))
+        inputs, layout = parts.pop("x"), None
+        if is_several(inputs, parts.get("target")):
+            x, layout = self._several(inputs)
+        else:
+            x = self._x(inputs)
         target = parts.pop("target", None)
         if target is not None:
             target = _tensor(target, f"the targets of {self.name}").to(self.device)
@@ -137,7 +154,15 @@ class ItemLoader:
                     f"a batch of {self.name} has {len(x)} inputs and {size} of"
                     f" {name!r}; there must be one for each item"
                 )
-        return ItemBatch(x, target, about)
+        return ItemBatch(x, target, about, layout)
+
+    def _several(self, inputs: Any) -> tuple[Tensor, InputLayout]:
+        """Return several inputs as rows; each is cast as a single one is."""
+        if isinstance(inputs, Mapping):
+            return joined(
+                {str(n): self._x(part) for n, part in inputs.items()}, self.name
+            )
+        return joined([self._x(part) for part in inputs], self.name)
 
     def _x(self, inputs: Any) -> Tensor:
         x = _tensor(inputs, f"the inputs of {self.name}").to(self.device)
@@ -146,6 +171,13 @@ class ItemLoader:
         if not x.ndim:
             raise ValueError(f"a batch of {self.name} must have items along axis 0")
         return x
+
+
+def as_loader(items: Iterable[Any] | Dataset[Any]) -> Iterable[Any]:
+    """Return a loader of `items`, which may be a dataset."""
+    if isinstance(items, IterableDataset) or not isinstance(items, Dataset):
+        return items
+    return DataLoader(items, batch_size=BATCH)
 
 
 def _with_own_seed(loader: Iterable[Any]) -> Iterator[Any]:
@@ -228,7 +260,8 @@ def _parts(batch: Any, name: str) -> dict[str, Any]:
         raise ValueError(
             f"a batch of {name} must be x, (x, target), (x, target, mapping) or a"
             f" mapping, got {len(batch)} parts; say unpack=lambda batch: batch[:2] to"
-            " take the first two"
+            " take the first two, or unpack=lambda batch: (tuple(batch[:-1]),"
+            " batch[-1]) if all but the last are inputs"
         )
     return dict(zip(("x", "target"), batch, strict=False))
 

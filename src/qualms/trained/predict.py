@@ -23,10 +23,11 @@ from qualms.predictions import (
 )
 from qualms.spec import Task, TaskName
 from qualms.trained._backbone import make_backbone
-from qualms.trained._batches import ItemLoader, Unpack
+from qualms.trained._batches import ItemBatch, ItemLoader, Unpack, as_loader
 from qualms.trained._outputs import make_reader
 from qualms.trained._passes import TrainedPasses
 from qualms.trained._posthoc import PLAIN, PosthocMethod, make_method, posthoc_method
+from qualms.trained._several_inputs import SeveralInputs
 from qualms.training.machine import hardware
 from qualms.training.seeds import seed as seed_part
 
@@ -63,8 +64,10 @@ def predict(  # noqa: PLR0913 - a model and its items have many properties
     Args:
         model: Any torch module that maps a batch (B, ...) to class scores (B, C), to
             values (B,), or to maps of class scores (B, C, *space).
-        loader: A DataLoader, or a list of batches: x, (x, target), (x, target, mapping)
-            or a mapping with the keys x, target, item, group, cluster and shifted.
+        loader: A DataLoader, a Dataset, or a list of batches: x, (x, target),
+            (x, target, mapping) or a mapping with the keys x, target, item, group,
+            cluster and shifted. `x` may be several inputs: a tuple that the model
+            takes by position, or a mapping that it takes by name.
         task: "classification", "regression" or "segmentation".
         method: The name of a method, "plain" for the model as it is, or a `Method`.
             Methods that a network must be trained with are refused.
@@ -99,8 +102,11 @@ def predict(  # noqa: PLR0913 - a model and its items have many properties
     with torch.random.fork_rng(devices), torch.no_grad():
         seed_part(seed, "look")
         items.check_order()
-        x = items.first().x[:_PROBED]
-        backbone, first_outputs = make_backbone(_copied(model), x, reader, last)
+        first = items.first()
+        x = first.x[:_PROBED]
+        backbone, first_outputs = make_backbone(
+            _reading(_copied(model), first, request), x, reader, last
+        )
         of_model = _task(reader.task, first_outputs, x, ignore)
         posthoc = posthoc_method(request.name, request.build(), backbone, of_model)
         posthoc.network.to(items.device)
@@ -161,7 +167,7 @@ class _ModelRequest:
         first = _first_tensor(self.model)
         floats = first is not None and first.is_floating_point()
         return ItemLoader(
-            loader=loader,
+            loader=as_loader(loader),
             name=name,
             device=torch.device("cpu") if first is None else first.device,
             dtype=first.dtype if first is not None and floats else torch.float32,
@@ -239,6 +245,18 @@ def _task(name: TaskName, outputs: Tensor, x: Tensor, ignore: int | None) -> Tas
     classes = None if name == "regression" else max(2, outputs.shape[1])
     space = 3 if x.ndim == _VOLUME else 2
     return Task(name=name, classes=classes, ignore=ignore, space=space)
+
+
+def _reading(model: nn.Module, first: ItemBatch, request: _ModelRequest) -> nn.Module:
+    """Return the model as a module that reads the `x` of its batches."""
+    if first.layout is None:
+        return model
+    if request.name == "tta":
+        raise ValueError(
+            "tta changes images, and these items have several inputs; wrap the model"
+            " in a module that takes the image alone"
+        )
+    return SeveralInputs(model, first.layout)
 
 
 def _copied(model: nn.Module) -> nn.Module:

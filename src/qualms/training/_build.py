@@ -11,6 +11,7 @@ from torch import Tensor
 
 from qualms.datasets import Ragged, Split
 from qualms.networks import IMAGENET, Colours, network_colours
+from qualms.runs import shared_features
 from qualms.spec import RunSpec, Task
 from qualms.training._checkpoint import (
     CheckpointWriter,
@@ -19,7 +20,11 @@ from qualms.training._checkpoint import (
     state_from_dict,
 )
 from qualms.training._error import TrainingError
-from qualms.training._features import FeatureCache, feature_inputs
+from qualms.training._features import (
+    FeatureCache,
+    backbone_identity,
+    feature_inputs,
+)
 from qualms.training._feed import make_feed, make_weights
 from qualms.training._inputs import Inputs, make_inputs, patch_inputs
 from qualms.training._items import TrainingItems, trained_task, training_items
@@ -149,9 +154,13 @@ def _data(
 def _cache(setup: _Setup, learner: Learner, inputs: Inputs) -> FeatureCache | None:
     if setup.options.objective.features != "cached":
         return None
+    spec, splits = setup.job.spec, setup.resources.splits
     return FeatureCache(
-        folder=setup.job.folder,
-        run=setup.job.spec.hash,
+        folder=shared_features(setup.job.folder.parent),
+        identity=backbone_identity(
+            learner.network, spec, setup.options, setup.resources.machine
+        ),
+        fingerprint=lambda split: splits.dataset_of(split).fingerprint,
         network=learner.network,
         inputs=inputs,
         machine=setup.resources.machine,

@@ -1,36 +1,43 @@
 """Training a head alone, on features that a frozen backbone computes once.
 
 With `features="cached"` the backbone stays in evaluation mode and its weights never
-change. Its features of the run's items are computed before the first epoch, kept in
-memory-mapped files in the run's folder during training, and read like a split of
-images. The head trains on them; predictions are made by the complete network.
+change. Its features of an item are computed once, for all heads and seeds that are
+trained beside each other, and kept in memory-mapped files. They are read like a split
+of images: the head trains on them, and predicts from them.
 """
 
+import hashlib
 import json
 import shutil
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from qualms.atomic import replacing
 from qualms.datasets import Split
 from qualms.methods import Batch, Headed, Method
-from qualms.runs import features_folder
+from qualms.processes import locked
+from qualms.runs import shared_features
+from qualms.spec import RunSpec
 from qualms.training._error import TrainingError, writing
 from qualms.training._inputs import Inputs
 from qualms.training._raters import NO_SWAPS
 from qualms.training._splits import LoadedSplit, RawItems, load_split
 from qualms.training.machine import Machine
 from qualms.training.options import Training
+from qualms.training.predict import centre_crops, crop_shares
 
 _CHUNK = 1 << 24
 """Bytes read at once to compare a checksum."""
+_ATTEMPTS = 5
+"""How often files are made anew that another launcher removes meanwhile."""
 
 
 class PassOn(nn.Module):
@@ -101,12 +108,14 @@ def feature_inputs(inputs: Inputs, options: Training) -> Inputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureCache:
-    """Features of a run's items, in files of its folder."""
+    """Features of items, in files that runs with the same backbone share."""
 
     folder: Path
-    """Folder of the run."""
-    run: str
-    """Hash of the run."""
+    """Folder of the files."""
+    identity: str
+    """Digest of all that features depend on but for the items."""
+    fingerprint: Callable[[str], str]
+    """From a split to the fingerprint of its dataset."""
     network: nn.Module
     inputs: Inputs
     """How images become batches."""
@@ -122,66 +131,131 @@ class FeatureCache:
             self._loaded[name] = self.load(name, items, rows)
         return self._loaded[name]
 
-    def load(self, name: str, items: LoadedSplit, rows: Tensor) -> LoadedSplit:
+    def crops(self, name: str, items: LoadedSplit) -> LoadedSplit:
+        """Return the split `name` with features of the centres of its images."""
+        return self.load(name, items, torch.arange(len(items)), cropped=True)
+
+    def load(
+        self, name: str, items: LoadedSplit, rows: Tensor, *, cropped: bool = False
+    ) -> LoadedSplit:
         """Return `rows` of `items`, with features in place of images.
 
-        They are read from the file `name`, which is written first if it is missing or
+        They are read from a file, which is written first if it is missing or
         incomplete.
         """
-        stem = name.replace("/", "~").replace(":", "@")
-        path = features_folder(self.folder) / f"{stem}.npy"
-        if not self._is_complete(path, len(rows)):
-            with writing(self.folder):
-                path.parent.mkdir(parents=True, exist_ok=True)
-                self._write(path, items, rows)
+        wanted = _Wanted(name, items, rows, cropped)
         chosen = rows.numpy()
+        stored = items.split
         split = Split(
-            image=np.load(path, mmap_mode="r", allow_pickle=False),
-            target=items.split.target.take(chosen, axis=0),
-            item=items.split.item[chosen],
+            image=self._features(wanted),
+            target=stored.target.take(chosen, axis=0),
+            item=stored.item[chosen],
+            extra={key: values[chosen] for key, values in stored.extra.items()},
         )
         swaps = NO_SWAPS if items.draw is None else items.draw.swaps
         return load_split(split, items.device, swaps=swaps)
 
-    def _is_complete(self, path: Path, count: int) -> bool:
+    def _features(self, wanted: "_Wanted") -> NDArray[Any]:
+        """Return the features (N, ...) of the items, mapped from their file."""
+        path = self._path(wanted)
+        for _ in range(_ATTEMPTS):
+            try:
+                with writing(self.folder):
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    with locked(path.with_suffix(".lock"), wait=True):
+                        if not self._is_complete(path):
+                            self._write(path, wanted)
+                        features: NDArray[Any] = np.load(
+                            path, mmap_mode="r", allow_pickle=False
+                        )
+                        return features
+            except FileNotFoundError:  # removed by a launcher that has ended
+                continue
+        raise TrainingError(f"the files in {self.folder} are removed again and again")
+
+    def _path(self, wanted: "_Wanted") -> Path:
+        digest = hashlib.sha256()
+        names = "\n".join(map(str, wanted.items.split.item))
+        parts = [self.identity, self.fingerprint(wanted.name), names, wanted.cropped]
+        digest.update(json.dumps([*parts, self.batch]).encode())
+        digest.update(wanted.rows.numpy().tobytes())
+        stem = wanted.name.replace("/", "~").replace(":", "@")
+        return self.folder / f"{stem}-{digest.hexdigest()[:16]}.npy"
+
+    def _is_complete(self, path: Path) -> bool:
         try:
             description = json.loads(path.with_suffix(".json").read_text("utf-8"))
-            return bool(description == self._description(path, count))
+            return bool(description == _description(path))
         except (OSError, ValueError):
             return False
 
-    def _description(self, path: Path, count: int) -> dict[str, Any]:
-        return {"run": self.run, "items": count, "crc32": _checksum(path)}
-
-    def _write(self, path: Path, items: LoadedSplit, rows: Tensor) -> None:
-        features, done = None, 0
+    def _write(self, path: Path, wanted: "_Wanted") -> None:
+        features, done, count = None, 0, len(wanted.rows)
         with replacing(path) as temporary:
-            for part in self._features(items, rows):
+            for part in self._computed(wanted):
                 if features is None:
-                    shape = (len(rows), *part.shape[1:])
                     features = np.lib.format.open_memmap(
-                        temporary, mode="w+", dtype=np.float32, shape=shape
+                        temporary,
+                        mode="w+",
+                        dtype=np.float32,
+                        shape=(count, *part.shape[1:]),
                     )
                 features[done : done + len(part)] = part.cpu().numpy()
                 done += len(part)
             assert features is not None
             features.flush()
-        description = self._description(path, len(rows))
         with replacing(path.with_suffix(".json")) as temporary:
-            temporary.write_text(json.dumps(description), encoding="utf-8")
+            temporary.write_text(json.dumps(_description(path)), encoding="utf-8")
 
     @torch.no_grad()
-    def _features(self, items: LoadedSplit, rows: Tensor) -> Iterator[Tensor]:
+    def _computed(self, wanted: "_Wanted") -> Iterator[Tensor]:
         assert isinstance(self.network, Headed)
-        backbone = self.network.backbone.eval()
+        backbone, done = self.network.backbone.eval(), 0
+        items, rows = wanted.items, wanted.rows
         for raw in items.batches(rows, self.batch):
+            x = self.inputs.plain(raw).x
+            part = rows[done : done + len(x)].numpy()
+            if wanted.cropped:
+                x = centre_crops(x, crop_shares(items.split.item[part]))
             with self.machine.autocast():
-                yield backbone(self.inputs.plain(raw).x).float()
+                yield backbone(x).float()
+            done += len(x)
 
 
-def forget_features(folder: Path) -> None:
-    """Delete the cached features of a run whose training is done."""
-    shutil.rmtree(features_folder(folder), ignore_errors=True)
+class _Wanted(NamedTuple):
+    """The items whose features are wanted."""
+
+    name: str
+    items: LoadedSplit
+    rows: Tensor
+    cropped: bool
+
+
+def backbone_identity(
+    network: nn.Module, spec: RunSpec, options: Training, machine: Machine
+) -> str:
+    """Compute a digest of all that features of an image depend on."""
+    assert isinstance(network, Headed)
+    preprocessing = asdict(options.preprocessing)
+    execution = [options.execution.precision, machine.device.type, torch.__version__]
+    known = [asdict(spec.network), preprocessing, execution]
+    digest = hashlib.sha256(json.dumps(known, sort_keys=True, default=str).encode())
+    for name, weights in network.backbone.state_dict().items():
+        digest.update(name.encode())
+        digest.update(weights.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def forget_features(benchmark: Path) -> None:
+    """Delete the features that the runs in the folder of a benchmark shared.
+
+    Processes that still read them keep what they have mapped.
+    """
+    shutil.rmtree(shared_features(benchmark), ignore_errors=True)
+
+
+def _description(path: Path) -> dict[str, Any]:
+    return {"crc32": _checksum(path)}
 
 
 def _checksum(path: Path) -> int:

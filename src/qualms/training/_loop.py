@@ -15,13 +15,12 @@ from torch import Tensor
 from qualms.methods import Moment
 from qualms.runs import is_stored, predictions_folder
 from qualms.training._error import TrainingError, writing
-from qualms.training._features import forget_features
 from qualms.training._optimiser import EpochSteps, step_rates
 from qualms.training._provenance import finish, header
 from qualms.training._run import Run
 from qualms.training._shared_training import write_shared
 from qualms.training._validate import validate_epoch
-from qualms.training.predict import Pace, split_path, write_split
+from qualms.training.predict import Pace, pace_of, split_path, write_split
 from qualms.training.seeds import seed
 
 _LATE = 10**9
@@ -58,7 +57,6 @@ def train_and_predict(run: Run) -> Iterator[bool]:
         pace[split] = _predict(run, split)
         yield True
     yield from _wait_for_disk(run)
-    forget_features(run.folder)
     finish(run, pace)
 
 
@@ -208,5 +206,9 @@ def _predict(run: Run, split: str) -> Pace:
     splits = run.resources.splits
     path = split_path(run.folder, split, splits.dataset.task)
     seed(run.spec.seed, "predict", split)
+    predictor, items = run.predictor_of(split)
     with writing(run.folder):
-        return write_split(path, run.predictor, splits[split], header(run, split))
+        write_split(path, predictor, items, header(run, split))
+    if splits.dataset.task.name != "embedding":
+        return {}
+    return pace_of(run.predictor, splits[split])

@@ -138,6 +138,19 @@ class Run:
             windows=self._windows,
         )
 
+    def predictor_of(self, split: str) -> tuple[Predictor, LoadedSplit]:
+        """Return what predicts a split, and its items: images, or their features."""
+        items, cache = self.resources.splits[split], self.data.cache
+        if cache is None:
+            return self.predictor, items
+        predictor = replace(
+            self.predictor,
+            network=self.learner.trained,
+            inputs=self.stepper.inputs,
+            crop_features=cache.crops(split, items) if self.predictor.crops else None,
+        )
+        return predictor, cache.split(split, items)
+
     @property
     def _windows(self) -> Windows | None:
         if self.data.items.cutter is None:

@@ -16,6 +16,7 @@ from qualms.spec import RunSpec
 from qualms.training._build import make_run
 from qualms.training._callbacks import Callbacks, NoCallbacks
 from qualms.training._error import TrainingError
+from qualms.training._features import forget_features
 from qualms.training._loop import train_and_predict
 from qualms.training._patches import patch_rule
 from qualms.training._provenance import describe_job
@@ -54,7 +55,10 @@ def run_alone(
     Raises:
         TrainingError: In one sentence, what happened and what to do.
     """
-    run_together([spec], data, [folder], device=device, callbacks=callbacks)
+    try:
+        run_together([spec], data, [folder], device=device, callbacks=callbacks)
+    finally:
+        forget_features(Path(folder).parent)
 
 
 def run_together(

@@ -65,6 +65,8 @@ class Predictor:
     """Tells the user where memory was short."""
     crops: bool = False
     """Whether the uncertainty of each image's centre is predicted as well."""
+    crop_features: LoadedSplit | None = None
+    """Features of these centres, for a network that sees features."""
     windows: Windows | None = None
     """Windows for large images; None to predict them at once."""
 
@@ -98,9 +100,10 @@ class Predictor:
             rows = torch.arange(done, len(items))
             try:
                 for raw in items.batches(rows, size):
-                    names = items.split.item[done : done + len(raw.target)]
-                    yield self._predicted(self.inputs.plain(raw).x, names)
-                    done += len(raw.target)
+                    part = torch.arange(done, done + len(raw.target))
+                    x = self.inputs.plain(raw).x
+                    yield self._predicted(x, self._cropped(x, items, part))
+                    done += len(part)
             except torch.OutOfMemoryError:
                 if size == 1:
                     raise
@@ -130,7 +133,7 @@ class Predictor:
         if windows is not None and windows.device is not None:
             x = x.cpu()
         with through_windows(self.network, windows):
-            return self._predicted(x, items.split.item[row : row + 1])
+            return self._predicted(x, self._cropped(x, items, torch.tensor([row])))
 
     def _smaller(self, windows: Windows | None, device: torch.device) -> Windows:
         """Return fewer windows for a pass, then windows of images on the host."""
@@ -143,13 +146,21 @@ class Predictor:
             return replace(windows, device=device)
         raise torch.OutOfMemoryError("even for one window")
 
-    def _predicted(self, x: Tensor, names: NDArray[Any]) -> Mapping[str, Tensor]:
+    def _cropped(self, x: Tensor, items: LoadedSplit, rows: Tensor) -> Tensor | None:
+        """Return the centres of the images `x`, or their features; None for none."""
+        if not self.crops:
+            return None
+        if self.crop_features is None:
+            return centre_crops(x, crop_shares(items.split.item[rows.numpy()]))
+        (raw,) = self.crop_features.batches(rows, len(rows))
+        return self.inputs.plain(raw).x
+
+    def _predicted(self, x: Tensor, crops: Tensor | None) -> Mapping[str, Tensor]:
         arrays = self.method.predict(self.network, x, self.task)
         check_returned(arrays, self.task)
         arrays = self.inputs.unit.stored(arrays)
-        if not self.crops:
+        if crops is None:
             return arrays
-        crops = centre_crops(x, crop_shares(names))
         of_crops = self.method.predict(self.network, crops, self.task)
         return {
             **arrays,
@@ -192,24 +203,22 @@ def split_path(folder: Path, split: str, task: Task) -> Path:
 
 def write_split(
     path: Path, predictor: Predictor, items: LoadedSplit, header: Header
-) -> Pace:
-    """Predict `items` and write the predictions to `path`; return the pace of it.
-
-    Only embeddings are timed. The pace differs between equal runs, so that it does not
-    stand in the file.
-    """
+) -> None:
+    """Predict `items` and write the predictions to `path`."""
     path.parent.mkdir(exist_ok=True)
     if predictor.task.name == "segmentation":
         _write_maps(path, predictor, items, header)
-        return {}
+        return
     arrays = predictor(items) | _copied(items.split, predictor.task)
     write_predictions(path, arrays, header=header)
-    return _pace(predictor, items) if predictor.task.name == "embedding" else {}
 
 
 @torch.no_grad()
-def _pace(predictor: Predictor, items: LoadedSplit) -> Pace:
-    """Measure the seconds to predict an item of a batch, and those for its crop."""
+def pace_of(predictor: Predictor, items: LoadedSplit) -> Pace:
+    """Measure the seconds to predict an item of a batch, and those for its crop.
+
+    They differ between equal runs, so that they do not stand in the predictions.
+    """
     rows = torch.arange(min(len(items), predictor.batch, _TIMED))
     raw = next(iter(items.batches(rows, len(rows))))
     x = predictor.inputs.plain(raw).x

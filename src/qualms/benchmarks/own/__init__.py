@@ -7,12 +7,14 @@ images and the machine; each of them can be stated.
 """
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from qualms.spec import Part, Task
 from qualms.study import Benchmark, GivenData, Preset, TableRow, Variant
 
 if TYPE_CHECKING:
+    from qualms.evaluate.protocol import Protocol
     from qualms.report.presentation import Presentation
 
 ENSEMBLE = "deep_ensemble"
@@ -84,8 +86,15 @@ def own(*, given: GivenData | None = None) -> Benchmark:
         task=given.task.name,
         rows=_rows(given),
         presets={given.name: preset},
+        protocol=partial(_load_protocol, given.notes),
         presentation=_load_presentation,
     )
+
+
+def _load_protocol(notes: tuple[str, ...]) -> "Protocol":
+    from qualms.benchmarks.own._protocol import own_protocol
+
+    return own_protocol(notes)
 
 
 def _load_presentation() -> "Presentation":

@@ -15,11 +15,13 @@ validation and test items. The smaller presets leave out the two that need train
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qualms.benchmarks.regression._findings import FINDINGS
 from qualms.benchmarks.regression._rows import (
     BEYOND,
     COMMON,
     GUESTS,
     PAPER_ROWS,
+    SELECTIONS,
     VARIATIONS,
     cell_counts,
     chair_angles,
@@ -72,6 +74,7 @@ def regression() -> Benchmark:
                 *_effects("rc49", "rc49_tails", "rc49_gap"),
             ),
         },
+        findings=FINDINGS,
         protocol=_load_protocol,
         presentation=_load_presentation,
     )
@@ -127,14 +130,13 @@ def _paper() -> Preset:
         *cell_counts(*_ALL, dataset="cell200"),
         *chair_angles(*_ALL, dataset="rc49"),
     )
-    select = ("gmm2", "gmm4", "gmm8", "knn5", "knn10", "knn20", "knn10_l2")
     return Preset(
         name="paper",
         variants=(*with_graded(*simulated, *synthetic), *photographs()),
         rows=_names(PAPER_ROWS + VARIATIONS + BEYOND),
         network=Part(name="resnet34_ddu"),
         training={"epochs": 75},
-        methods=_schedule(warmup=20, frozen=5, select=select),
+        methods=_schedule(warmup=20, frozen=5, select=SELECTIONS),
         seeds=tuple(range(20)),
         # What the released code draws from np.random.seed(0).
         pools=(

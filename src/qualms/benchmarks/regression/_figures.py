@@ -149,13 +149,10 @@ def _bar_drawing(source: Source, figure: BarFigure) -> Iterator[Drawing]:
     yield Drawing(
         name=f"figure_{figure.name}{source.suffix}",
         title=f"Figure {figure.name}: {figure.title}, {1 - figure.alpha:.0%} intervals",
-        caption=" ".join(
-            (
-                *(_MEANING[score] for score in figure.scores),
-                f"Bars are means over repeats with their {level:.0%} interval; hollow "
-                "diamonds are the paper's numbers with their deviation.",
-                source.remark,
-            )
+        caption=source.caption(
+            " ".join(_MEANING[score] for score in figure.scores)
+            + f" Bars are means over repeats with their {level:.0%} interval.",
+            printed="Hollow diamonds are the paper's numbers with their deviation.",
         ),
         rows=tuple(
             tuple(
@@ -287,9 +284,11 @@ def _scatter_drawing(source: Source, figure: ScatterFigure) -> Iterator[Drawing]
     yield Drawing(
         name=f"figure_{figure.name}{source.suffix}",
         title=f"Figure {figure.name}: averages over {count}",
-        caption="Each method averaged over datasets. The coverage error is how far "
-        "coverage lies from what was asked for, on average; rank 1 is the best. Hollow "
-        f"points are the paper's, joined to ours. {source.remark}",
+        caption=source.caption(
+            "Each method averaged over datasets. The coverage error is how far "
+            "coverage lies from what was asked for, on average; rank 1 is the best.",
+            printed="Hollow points are the paper's, joined to ours.",
+        ),
         rows=((_scatter_panel(source, figure, own_averages, published),),),
         simulated=source.simulated,
         size=(5.4, 3.2),
@@ -355,10 +354,12 @@ def _distance_drawing(
     yield Drawing(
         name=f"figure_{name}{source.suffix}",
         title=f"Figure {name}: mean coverage error of the five common methods",
-        caption="How far coverage lies from 90 %, averaged over the five common "
-        "methods, against how much the error of plain networks grows from validation "
-        "to test, which measures the shift. A dotted line leads to the height of the "
-        f"published point, a dash. {source.remark}",
+        caption=source.caption(
+            "How far coverage lies from 90 %, averaged over the five common methods, "
+            "against how much the error of plain networks grows from validation to "
+            "test, which measures the shift.",
+            printed="A dotted line leads to the height of the published point, a dash.",
+        ),
         rows=(
             (
                 Panel(

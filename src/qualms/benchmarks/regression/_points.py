@@ -78,6 +78,11 @@ class Source(NamedTuple):
         )
         return f"{data}; preset {self.results.plan.preset_text}."
 
+    def caption(self, text: str, *, printed: str) -> str:
+        """Return a caption; `printed` is about published numbers, where they stand."""
+        parts = (text, "" if self.simulated else printed, self.remark)
+        return " ".join(filter(None, parts))
+
     def variant(self, label: str) -> Variant | None:
         """Return the dataset that the paper calls `label`, if it was judged."""
         variants = (v for v in self.results.plan.variants if v.label == label)
@@ -123,11 +128,12 @@ class Source(NamedTuple):
     def printed(
         self, label: str, row: str, score: SplitScore, alpha: float = 0.1
     ) -> Result | None:
-        """Return the published number; tables that repeat it agree."""
+        """Return the published number, if it is of these data; tables agree on it."""
         book = published_of(self.results)
         if book is None:
             return None
-        return book.table.get(dataset=label, row=row, alpha=alpha, **score._asdict())
+        labels = {"dataset": label, "row": row, "alpha": alpha, **score._asdict()}
+        return book.table.get(**labels, simulated=self.simulated)
 
     def ours(self, variant: Variant, row: str, score: SplitScore) -> float:
         """Return the mean over our repeats."""

@@ -84,12 +84,15 @@ PAPER_ROWS = (
     ),
 )
 
+SELECTIONS = ("gmm2", "gmm4", "gmm8", "knn5", "knn10", "knn20", "knn10_l2")
+"""All scores by which items are selected; they are fitted after training, so that runs
+with fewer of them are other runs."""
 VARIATIONS = (
     *(
         TableRow(
             name=f"gaussian_{select}",
             label=f"Gaussian + Selective {label}",
-            method=_GAUSSIAN,
+            method=Part(name="gaussian", options={"select": SELECTIONS}),
             labels={"interval": "gaussian", "select": select},
         )
         for select, label in (

@@ -2,11 +2,13 @@
 
 Every cell has our number twice. "ours" takes the finite-sample rank and has the
 interval; "by their rule" takes the rank of the released code, and only that one is
-compared with the paper.
+compared with the paper, on its own data. Published numbers are not of simulated data,
+and do not stand beside them.
 """
 
+from qualms.benchmarks.regression._averages import average_tables
 from qualms.evaluate.benchmark_results import BenchmarkResults
-from qualms.report.judged import DEVIATION
+from qualms.report.judged import DEVIATION, NOT_PRINTED
 from qualms.report.layout import Layout, LayoutColumn, layout_table, published_of
 from qualms.report.table import Table
 from qualms.results import ResultsTable
@@ -35,14 +37,18 @@ _MAIN = 0.1
 
 
 def regression_tables(results: BenchmarkResults) -> tuple[Table, ...]:
-    """Return every table of the paper whose dataset was judged; simulated ones last."""
+    """Return every table of the paper whose dataset was judged, and averages.
+
+    Of a table's variants the simulated ones come last.
+    """
     printed = _printed(results)
     tables = (
         _table(results, name, printed.where(table=name), variant)
         for name in printed.distinct("table")
         for variant in _variants(results.plan, printed.where(table=name))
     )
-    return tuple(table for table in tables if table is not None)
+    judged = (table for table in tables if table is not None)
+    return (*judged, *average_tables(results))
 
 
 def tables_without_data(results: BenchmarkResults) -> list[str]:
@@ -100,7 +106,7 @@ def _table(
         notes=(
             f"Coverage should be {1 - alpha:g}: the share of targets that lie in their "
             "interval, among the items that are predicted at all (prediction rate).",
-            *([corrected] if name in RELABELLED else []),
+            *([corrected] if name in RELABELLED and not variant.simulated else []),
         ),
         main=complete and alpha == _MAIN,
     )
@@ -109,6 +115,7 @@ def _table(
         layout,
         about=f"{data}; preset {results.plan.preset_text}{shift}",
         simulated=variant.simulated,
+        absent=data if variant.simulated else NOT_PRINTED,
         keys={
             "number": str(name),
             "data": data,

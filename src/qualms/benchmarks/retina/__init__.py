@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qualms.benchmarks.retina._configs import published_configs
+from qualms.benchmarks.retina._findings import FINDINGS
 from qualms.benchmarks.retina._rows import (
+    BLURS,
     ENSEMBLES,
     GUESTS,
     LABELLED_OPTIONS,
@@ -23,6 +25,7 @@ from qualms.benchmarks.retina._rows import (
     PAIRS,
     ROWS,
     SELECTIONS,
+    USUAL_BLUR,
     blurred,
     photographed,
     simulated,
@@ -63,6 +66,7 @@ def retina() -> Benchmark:
                 *_effects("fundus_country", "fundus_severity", pools=ENSEMBLES),
             ),
         },
+        findings=FINDINGS,
         configs=published_configs(),
         selections=SELECTIONS,
         search={
@@ -114,10 +118,14 @@ def _demo() -> Preset:
 
 def _small() -> Preset:
     data = {"size": 128}
+    every_blur = (*BLURS, USUAL_BLUR)
     return Preset(
         name="small",
         variants=tuple(simulated(_IN_DOMAIN, data)),
-        further=tuple(simulated(_JOINT, data)),
+        further=(
+            *simulated(_JOINT, data),
+            *blurred(simulated(_IN_DOMAIN, data), every_blur),
+        ),
         rows=(*METHODS, *ENSEMBLES),
         network=Part(name="timm:resnet18"),
         training={
@@ -138,7 +146,7 @@ def _paper() -> Preset:
         name="paper",
         variants=(
             *photographed(),
-            *blurred(),
+            *blurred(photographed((_IN_DOMAIN,))),
             *simulated_full_size(),
         ),
         rows=(*METHODS, *ENSEMBLES),

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from qualms.benchmarks.retina._findings import NHS
 from qualms.benchmarks.retina._rows import METHODS
 from qualms.benchmarks.retina._settings import SUBSETS
 from qualms.evaluate.benchmark_results import BenchmarkResults
@@ -32,9 +33,6 @@ LOOKS = {
     for place, name in enumerate(METHODS)
 }
 """Colour and marker of each method, the same in all figures."""
-NHS = (0.2, 0.85)
-"""False and true positive rate of the NHS's recommendation: 80 % specificity and 85 %
-sensitivity."""
 LAST = 0.95
 """Share referred where curves end: beyond it few items are left, and curves jump."""
 _LABELS = {

@@ -4,7 +4,7 @@ Six methods, alone and pooled, on two shifts, with two ways to choose epochs and
 configurations, on real and on simulated photographs.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -128,10 +128,12 @@ def photographed(selections: tuple[Selection, ...] = SELECTIONS) -> Iterator[Var
             yield replace(_variant(part, shift, selection), configs=configs)
 
 
-def blurred() -> Iterator[Variant]:
-    """Yield EyePACS with other preprocessing constants, as in tables 12 and 13."""
-    for variant in photographed(SELECTIONS[:1]):
-        for blur in BLURS:
+def blurred(
+    variants: Iterable[Variant], blurs: Sequence[int] = BLURS
+) -> Iterator[Variant]:
+    """Yield variants with other preprocessing constants, as in tables 12 and 13."""
+    for variant in variants:
+        for blur in blurs:
             options = {**variant.dataset.options, "blur": blur}
             yield replace(
                 variant,

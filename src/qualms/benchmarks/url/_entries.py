@@ -17,9 +17,14 @@ from qualms.inference import (
     mean_influence,
 )
 from qualms.predictions import Predictions
+from qualms.scores import spearman
 from qualms.scores.as_published import url as published
+from qualms.scores.human import spearman_influence
 
 ALL_ALIKE = "every nearest neighbour is right, or every one is wrong"
+AMBIGUITY = "ambiguity"
+"""The array `extra/<name>` in which a simulator says how ambiguous items are."""
+ALL_EQUAL = "all values are equal"
 NO_VOTES = "fewer than two items with votes, or all alike"
 _DECIMALS = 4
 _ROUNDED = ("recall_at_1", "r_auroc", "crop_rate", "human_alignment")
@@ -84,6 +89,23 @@ def set_entries(embedded: EmbeddedSet, u: str, *, released: bool) -> Iterator[En
         by_item = partial(influence_of, scores.human_alignment, value, votes)
         aligned = scores.human_alignment(value, votes).value
         yield entry(scores.human_alignment, aligned, by_item, NO_VOTES)
+    truth = predictions.get(f"extra/{AMBIGUITY}")
+    if truth is not None:
+        yield _truth_entry(embedded, value, truth.astype(np.float64))
+
+
+def _truth_entry(embedded: EmbeddedSet, value: Array, truth: Array) -> Entry:
+    """Return the rank correlation of an uncertainty with the true ambiguity."""
+    return Entry(
+        name="ambiguity_spearman",
+        score=scores.human_alignment,
+        value=spearman(value, truth),
+        index=embedded.numbers,
+        influence=partial(spearman_influence, value, truth),
+        subset=embedded.name,
+        why=ALL_EQUAL,
+        ranked=False,
+    )
 
 
 def _released(embedded: EmbeddedSet, u: str) -> dict[str, float]:
@@ -196,7 +218,7 @@ def _released_contrast(
 
 def average_entries(sets: Sequence[Sequence[Entry]], subset: str) -> Iterator[Entry]:
     """Yield the unweighted mean over sets of every score that all of them have."""
-    named = [{(e.score, str(e.settings)): e for e in entries} for entries in sets]
+    named = [{(e.score_name, str(e.settings)): e for e in entries} for entries in sets]
     for key in named[0] if named else ():
         entries = [by_key[key] for by_key in named if key in by_key]
         if len(entries) == len(named):
@@ -215,6 +237,7 @@ def _average(entries: Sequence[Entry], subset: str) -> Entry:
         influence=partial(_average_influence, entries),
         subset=subset,
         settings=first.settings,
+        name=first.name,
         as_published=math.fsum(released) / len(released),
         why=first.why,
         ranked=first.ranked,

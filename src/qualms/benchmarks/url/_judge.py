@@ -1,6 +1,6 @@
 """The judgement of one repeat: which sets are read, and what is taken from them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import NamedTuple
@@ -24,6 +24,8 @@ from qualms.predictions import Predictions
 from qualms.scores.retrieval import retrieved
 
 UPSTREAM = "upstream"
+FEWEST_CLASSES = 8
+"""Least number of unseen classes of which an interval may speak."""
 MOST = 50_000
 """Most items of either side that are compared."""
 _NORM_EDGES = np.linspace(-4.0, 4.0, 49)
@@ -48,7 +50,8 @@ def judge_url(repeat: Repeat) -> Judgement:
     val = {f"val_{name}": f"{name}:val" for name in retrieval}
     if set(val.values()) <= set(repeat.line.variant.splits):
         splits |= val
-    sets = _read_sets(repeat, splits)
+    unseen = {*retrieval, *val}
+    sets = _read_sets(repeat, splits, unseen)
     upstream = sets[UPSTREAM]
     u = _uncertainties(repeat, upstream.predictions)
     own_entries = {
@@ -80,6 +83,7 @@ def judge_url(repeat: Repeat) -> Judgement:
         entries=entries,
         design=reduce(Design.joined, (embedded.design for embedded in sets.values())),
         histograms=(_norms(upstream, [sets[name] for name in retrieval]),),
+        warnings=tuple(_warnings(sets[name] for name in retrieval)),
     )
 
 
@@ -95,8 +99,13 @@ def _judge_few_shot(repeat: Repeat, data: str) -> Judgement:
     return Judgement(entries=tuple(entries), design=embedded.design)
 
 
-def _read_sets(repeat: Repeat, splits: dict[str, str]) -> dict[str, EmbeddedSet]:
-    """Read the sets, whose items are numbered one set after the other."""
+def _read_sets(
+    repeat: Repeat, splits: dict[str, str], unseen: Collection[str] = ()
+) -> dict[str, EmbeddedSet]:
+    """Read the sets, whose items are numbered one set after the other.
+
+    Intervals of the `unseen` ones speak of other classes.
+    """
     sets: dict[str, EmbeddedSet] = {}
     first = 0
     for name, split in splits.items():
@@ -110,18 +119,41 @@ def _read_sets(repeat: Repeat, splits: dict[str, str]) -> dict[str, EmbeddedSet]
             name=name,
             predictions=predictions,
             hits=search.hits,
-            design=_design(predictions, search.unit),
+            design=_design(predictions, search.unit, unseen=name in unseen),
             first=first,
         )
         first += predictions.n
     return sets
 
 
-def _design(predictions: Predictions, unit: Index) -> Design:
-    """Return the design in which items that retrieve each other are one unit."""
-    cluster = joined_clusters(unit, predictions.get("cluster"))
+def _design(predictions: Predictions, unit: Index, *, unseen: bool) -> Design:
+    """Return the design of a set.
+
+    Classes that no network was trained on are a sample of all such classes: each is one
+    cluster. Where there are too few of them, and where classes are known, items that
+    retrieve each other are one unit.
+    """
+    by_class = unseen and _classes(predictions) >= FEWEST_CLASSES
+    drawn_together = predictions.arrays["target"] if by_class else unit
+    cluster = joined_clusters(drawn_together, predictions.get("cluster"))
     sample = design_of(predictions).sample
     return sampling_design(predictions.n, sample=sample, cluster=cluster)
+
+
+def _classes(predictions: Predictions) -> int:
+    return len(np.unique(predictions.arrays["target"]))
+
+
+def _warnings(sets: Iterable[EmbeddedSet]) -> Iterator[str]:
+    """Yield a note on each set with too few classes."""
+    for embedded in sets:
+        count = _classes(embedded.predictions)
+        if count < FEWEST_CLASSES:
+            yield (
+                f"{embedded.name} has {count} classes: intervals speak of other items"
+                f" of these classes, as {FEWEST_CLASSES} or more are needed to speak of"
+                " other classes"
+            )
 
 
 def _uncertainties(repeat: Repeat, predictions: Predictions) -> _Uncertainties:

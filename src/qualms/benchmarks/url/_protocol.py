@@ -33,8 +33,9 @@ def _notes(plan: RunPlan, _options: ScoreOptions) -> tuple[str, ...]:
         "beside the paper: its released code",
         "means over downstream sets are unweighted; upstream items against those of a "
         "set: as many of each, drawn once",
-        "intervals are over the items, each with its nearest neighbour; two items that "
-        "are each other's nearest count as one",
+        "intervals of retrieval sets cover other classes: a class is a cluster; those "
+        "of upstream items and of sets with votes cover other items of the same "
+        "classes, and two items that are each other's nearest count as one",
     )
     if any("taught" in row.labels for row in plan.rows):
         notes += (

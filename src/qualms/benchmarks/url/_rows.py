@@ -1,18 +1,33 @@
 """Rows of the url benchmark: eleven methods, and their second trainings on few items.
 
 A row is judged once, at {}. Its setting `us` names the uncertainties that it is judged
-by, the paper's own first; `uncertainty` is a label of the scores.
+by, the paper's own first; `uncertainty` is a label of the scores. A row with the
+setting `look` shows the runs of that row by another uncertainty.
+
+Options that decide which of several forms of a loss is trained are stated, so that runs
+of one form are never taken for those of another.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from qualms.spec import Part
 from qualms.study import Stage, TableRow
 
-_PARTS = ("entropy", "mutual_information", "expected_entropy")
+_PARTS = ("mutual_information", "entropy", "expected_entropy")
+_FORMS = {
+    "mcinfonce": {"average": "likelihood"},
+    "nivmf": {"stretching": "class"},
+}
+"""Options of methods that are what the authors' own code computes."""
 
 PAPER_ROWS = tuple(
-    TableRow(name=name, label=label, method=Part(name=method), settings={"us": us})
+    TableRow(
+        name=name,
+        label=label,
+        method=Part(name=method, options=_FORMS.get(method, {})),
+        settings={"us": us},
+    )
     for name, label, method, us in (
         ("ce", "CE", "map", ("entropy",)),
         ("infonce", "InfoNCE", "infonce", ("inverse_norm",)),
@@ -23,12 +38,35 @@ PAPER_ROWS = tuple(
         ("hetxl", "HET-XL", "hetxl", ("entropy", "log_determinant")),
         ("losspred", "Losspred", "losspred", ("head", "entropy")),
         ("mcdropout", "MCDropout", "mc_dropout", _PARTS),
-        ("ensemble", "Ensemble", "head_ensemble", _PARTS),
+        (
+            "ensemble",
+            "Ensemble",
+            "head_ensemble",
+            ("entropy", "mutual_information", "expected_entropy"),
+        ),
         ("sngp", "SNGP", "sngp", ("entropy", "variance")),
     )
 )
 """The eleven methods of the paper. The Jensen-Shannon divergence of draws is their
 mutual information."""
+
+
+def _look(row: str, label: str, u: str) -> TableRow:
+    """Declare a row that shows the runs of `row` by the uncertainty `u`."""
+    (shown,) = (one for one in PAPER_ROWS if one.name == row)
+    return replace(
+        shown,
+        name=f"{row}_{u}",
+        label=f"{shown.label}, {label}",
+        settings={"us": (u,), "look": row},
+    )
+
+
+LOOKS = (
+    _look("hetxl", "log-determinant", "log_determinant"),
+    _look("mcdropout", "entropy", "entropy"),
+)
+"""Uncertainties that the paper takes on one backbone or in some commands."""
 
 RANKED = TableRow(
     name="losspred_ranking",
@@ -105,8 +143,9 @@ def _taught(first: TableRow, data: str, k: int, name: str, items: str) -> TableR
 SECOND = tuple(_second_trainings())
 """Each method of the few-shot study, after training on items of the test classes."""
 
-ROWS = (*PAPER_ROWS, RANKED, *SECOND)
+ROWS = (*PAPER_ROWS, *LOOKS, RANKED, *SECOND)
 FIRST_NAMES = tuple(row.name for row in PAPER_ROWS)
+SHOWN_NAMES = (*FIRST_NAMES, *(row.name for row in LOOKS))
 FROZEN_NAMES = ("ce", "elk", "nivmf", "hetxl", "losspred", RANKED.name, "ensemble")
 """Rows whose method leaves a frozen backbone as it is, and needs one view of an item.
 """

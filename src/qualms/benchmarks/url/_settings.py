@@ -43,6 +43,7 @@ RECALL = UrlScore("all", "recall_at_1", "R@1")
 CROP = UrlScore("all", "crop_rate", "crop rate", 0.5)
 HUMAN = UrlScore("soft", "human_alignment", "human alignment", 0.0)
 OOD = UrlScore("all", "ood_auroc", "OOD AUROC", 0.5)
+AMBIGUITY = UrlScore("all", "ambiguity_spearman", "all downstream sets", 0.0)
 MIXED = UrlScore("all", "mixed_r_auroc", "mixed R-AUROC", 0.5)
 MAIN_SCORES = (R_AUROC, RECALL, CROP, HUMAN, OOD, MIXED)
 UP_TOP_1 = UrlScore("upstream", "accuracy", "top-1")
@@ -101,7 +102,11 @@ class UrlStudy:
         return [row for row in self.results.plan.rows if row.name in names]
 
     def methods_on(self, variant: Variant) -> list[TableRow]:
-        """Return the rows of a variant that are first trainings."""
+        """Return the rows of a variant that are first trainings, each run once."""
+        return [row for row in self.shown_on(variant) if "look" not in row.settings]
+
+    def shown_on(self, variant: Variant) -> list[TableRow]:
+        """Return these rows, and those that show their runs by another uncertainty."""
         rows = self.results.plan.rows
         names = variant.rows or tuple(row.name for row in rows)
         return [row for row in rows if row.stage is None and row.name in names]

@@ -12,6 +12,7 @@ from qualms.benchmarks.url._correlations import (
 )
 from qualms.benchmarks.url._rows import HALF
 from qualms.benchmarks.url._settings import (
+    AMBIGUITY,
     BY_R_AUROC,
     BY_RECALL,
     CROP,
@@ -46,6 +47,7 @@ def url_tables(study: UrlStudy) -> Iterator[Table | None]:
         yield _fill_layout(study, main, _by_set(main))
         yield _fill_layout(study, main, UPSTREAM)
         yield _uncertainties(study, main)
+        yield _fill_layout(study, main, _truth(main))
     recall = [v for v in study.judged if v.selection == "recall"]
     if recall:
         yield _fill_layout(study, recall, RESULTS_BY_RECALL)
@@ -124,6 +126,25 @@ def _by_set(variants: Sequence[Variant]) -> Layout:
     )
 
 
+def _truth(variants: Sequence[Variant]) -> Layout:
+    """Lay out how uncertainties follow the ambiguity that a simulator knows."""
+    retrieval = dict.fromkeys(n for v in variants for n in v.settings["retrieval"])
+    votes = dict.fromkeys(n for v in variants for n in v.settings["votes"])
+    sets = [(name, name.replace("_", " ")) for name in (*retrieval, *votes, "upstream")]
+    return _layout(
+        "truth",
+        "Uncertainty beside the true ambiguity of the pictures (rank correlation)",
+        _columns(
+            (AMBIGUITY, *(AMBIGUITY._replace(subset=n, label=t) for n, t in sets))
+        ),
+        notes=(
+            "A simulator knows how far a picture is occluded, out of focus or cut off. "
+            "0: the uncertainty says nothing of it; below 0: clear pictures are less "
+            "certain.",
+        ),
+    )
+
+
 def _uncertainties(study: UrlStudy, variants: Sequence[Variant]) -> Table | None:
     names = study.results.table.distinct("uncertainty")
     layout = Layout(
@@ -154,7 +175,7 @@ def _fill_layout(
     """Lay a table out with a section for each variant."""
     simulated = any(variant.simulated for variant in variants)
     configured = any("config" in variant.labels for variant in variants)
-    rows = {row.name for variant in variants for row in study.methods_on(variant)}
+    rows = {row.name for variant in variants for row in study.shown_on(variant)}
     layout = replace(
         layout,
         where={**layout.where, "row": tuple(rows)},
@@ -263,7 +284,10 @@ def _correlation_line(study: UrlStudy, pair: CorrelatedPair) -> TableLine:
         mean=rank_correlation.value,
         repeats=0 if rank_correlation.why else rank_correlation.runs,
         published=Summary(number, math.nan) if math.isfinite(number) else None,
+        low=rank_correlation.low,
+        high=rank_correlation.high,
         why=rank_correlation.why,
+        no_interval=rank_correlation.no_interval,
     )
     return TableLine(
         labels=(pair.text, pair.figure),
@@ -290,8 +314,9 @@ def _correlations(study: UrlStudy) -> Iterator[Table]:
             lines=lines,
             left=("scores", "figure"),
             notes=(
-                "A run is one method with one configuration and one seed; runs of a "
-                "method are alike, so that these correlations have no interval.",
+                "A run is one method with one configuration and one seed. Runs of a "
+                "method are alike: intervals come from leaving out one method at a time"
+                " (jackknife), and speak of other methods.",
             ),
         )
 

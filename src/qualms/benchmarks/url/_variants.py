@@ -16,7 +16,12 @@ from qualms.benchmarks.url._configs import (
     spread_names,
     view_names,
 )
-from qualms.benchmarks.url._rows import FIRST_NAMES, FROZEN_NAMES, PAPER_ROWS
+from qualms.benchmarks.url._rows import (
+    FIRST_NAMES,
+    FROZEN_NAMES,
+    PAPER_ROWS,
+    SHOWN_NAMES,
+)
 from qualms.spec import Part
 from qualms.study import Variant
 
@@ -54,7 +59,7 @@ def species_variant(
         splits=tuple(all_splits(MADE, MADE_VOTES)),
         simulated=True,
         labels={"backbone": "resnet50"},
-        rows=FIRST_NAMES,
+        rows=SHOWN_NAMES,
         settings=url_settings(MADE, MADE_VOTES),
     )
 
@@ -136,7 +141,7 @@ def real_and_small() -> tuple[Variant, ...]:
         splits=tuple(all_splits(_CLOTHES)),
         training={"epochs": 8},
         configs=view_names(),
-        rows=FIRST_NAMES,
+        rows=SHOWN_NAMES,
         settings=url_settings(_CLOTHES),
     )
     up = {"side": _FROZEN_SIDE, "sizes": _SIZES["frozen"]}

@@ -13,6 +13,7 @@ intervals of every number.
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from qualms.benchmarks.values._findings import FINDINGS
 from qualms.benchmarks.values._rows import (
     BEYOND_NAMES,
     FIRST_NAMES,
@@ -130,6 +131,7 @@ def values() -> Benchmark:
         presets={preset.name: preset for preset in presets},
         published=Path(__file__).with_name("published.csv"),
         expectations={preset.name: _effects(preset) for preset in presets},
+        findings=FINDINGS,
         configs=_CONFIGS,
         labelled_options=LABELLED_OPTIONS,
         protocol=_load_protocol,
@@ -169,7 +171,7 @@ def _demo() -> Preset:
 
 def _small() -> Preset:
     outlined = Part(name="lidc_contours", options={"side": 48})
-    # Thirty datasets: smaller crops keep them at 7 GB.
+    # Five seeds of crops: smaller ones keep them at 1.2 GB.
     close = Part(name="lidc_contours", options={"side": 32})
     sizes = {"train": 800, "val": 60, "pool": 200, "test": 200}
     scenes = Part(

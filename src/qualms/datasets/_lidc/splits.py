@@ -21,7 +21,14 @@ from numpy.typing import NDArray
 from qualms.datasets._folds import FOLDS, fold_rows
 from qualms.datasets._lidc.nodules import Nodule
 from qualms.datasets._options import check_choice, whole_number
-from qualms.datasets._recipe import DatasetError, LoadedItems, Unit
+from qualms.datasets._recipe import (
+    DatasetError,
+    Labels,
+    LoadedItems,
+    Recipe,
+    Shown,
+    Unit,
+)
 
 Feature = Literal[
     "texture", "malignancy", "calcification", "sphericity", "lobulation", "spiculation"
@@ -179,33 +186,46 @@ class _PatientDraws:
         return patients
 
 
-def nodule_units(splits: Mapping[str, Sequence[VotedNodule]]) -> tuple[Unit, ...]:
-    """Make one unit for each nodule."""
+def crop_units(nodules: Sequence[Nodule]) -> tuple[Unit, ...]:
+    """Make one unit for the crop of each nodule."""
     return tuple(
-        Unit(key=item.nodule.name, split=split, args=tuple(item))
-        for split, items in splits.items()
-        for item in items
+        Unit(key=nodule.name, split="crops", args=(nodule,)) for nodule in nodules
     )
 
 
-def nodule_items(
+def crop_items(
     unit: Unit, image: NDArray[np.float32], raters: NDArray[np.uint8]
 ) -> LoadedItems:
     """Return the one item of a unit.
 
     Args:
-        unit: one of `nodule_units`.
+        unit: one of `crop_units`.
         image: HU (side, side, side).
         raters: masks (4, side, side, side).
     """
-    nodule, shifted, rating = VotedNodule(*unit.args)
     return LoadedItems(
-        image=image[None, ..., None],
-        target=raters[None],
-        item=(unit.key,),
+        image=image[None, ..., None], target=raters[None], item=(unit.key,)
+    )
+
+
+def shown_nodules(
+    crops: Recipe, splits: Mapping[str, Sequence[VotedNodule]]
+) -> dict[str, Shown]:
+    """Return the splits that have nodules, as rows of the album `crops`."""
+    return {
+        split: Shown(album=crops, labels=_labels(items))
+        for split, items in splits.items()
+        if items
+    }
+
+
+def _labels(items: Sequence[VotedNodule]) -> Labels:
+    return Labels(
+        item=np.array([item.nodule.name for item in items]),
+        target=None,
         extra={
-            "shifted": np.array([shifted]),
-            "group": np.array([rating], np.int64),
-            "cluster": np.array([nodule.scan.patient]),
+            "shifted": np.array([item.shifted for item in items]),
+            "group": np.array([item.rating for item in items], np.int64),
+            "cluster": np.array([item.nodule.scan.patient for item in items]),
         },
     )

@@ -8,7 +8,7 @@ are part of the dataset: a change of either makes another dataset.
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from functools import partial
@@ -20,6 +20,7 @@ import numpy as np
 from qualms.datasets._options import check_choice, whole_number
 from qualms.datasets._recipe import Card, DatasetError, LoadedItems, Recipe, Unit
 from qualms.datasets.folder._fitting import Fit, fit_labels, fit_pixels
+from qualms.datasets.folder._notes import data_notes
 from qualms.datasets.folder._sizes import OwnSize, checked_side, own_side, own_size
 from qualms.datasets.folder._splits import assign_splits
 from qualms.datasets.folder.files import (
@@ -41,7 +42,9 @@ from qualms.datasets.folder.targets import (
 )
 from qualms.processes import cores
 
-F = TypeVar("F")
+F = TypeVar("F", PictureFacts, MaskFacts)
+NAMED = 20
+"""Unreadable files that an error names."""
 CARD = Card(
     title="Images of your own",
     licence="your own",
@@ -137,6 +140,7 @@ def folder(
         shifts={s: "as stated" for s in dict.fromkeys(split) if "/" in s},
         any_shape=loading.size.space is None,
         complete=True,
+        notes=data_notes(listing, split, scanned.pictures, scanned.masks),
     )
 
 
@@ -152,21 +156,33 @@ def _scan(listing: OwnListing, task: OwnTask) -> _FileFacts:
     masked = masks if task.name == "segmentation" else {}
     with ThreadPoolExecutor(cores()) as threads:
         find = partial(_facts, listing.folder)
-        pictures = threads.map(partial(find, picture_facts), images.items())
-        labels = threads.map(partial(find, mask_facts), masked.items())
-        return _FileFacts(
-            dict(zip(images, pictures, strict=True)),
-            dict(zip(masked, labels, strict=True)),
-        )
+        pictures = list(threads.map(partial(find, picture_facts), images.items()))
+        labels = list(threads.map(partial(find, mask_facts), masked.items()))
+    _check_readable([fact for fact in (*pictures, *labels) if isinstance(fact, str)])
+    return _FileFacts(
+        {p: f for p, f in zip(images, pictures, strict=True) if not isinstance(f, str)},
+        {p: f for p, f in zip(masked, labels, strict=True) if not isinstance(f, str)},
+    )
 
 
-def _facts(folder: Path, find: Callable[[Path], F], entry: tuple[str, str]) -> F:
+def _facts(folder: Path, find: Callable[[Path], F], entry: tuple[str, str]) -> F | str:
+    """Return the facts of a file, or why it cannot be read."""
     path, where = entry
     try:
         return find(folder / path)
     except DatasetError as error:
-        line = "" if where == path else f", in {where}"
-        raise DatasetError(f"{error}{line}; repair it or remove it") from error
+        return f"{error}" if where == path else f"{error}, in {where}"
+
+
+def _check_readable(reasons: Sequence[str]) -> None:
+    """Raise if files cannot be read, and name them all."""
+    if not reasons:
+        return
+    them = "it" if len(reasons) == 1 else "them"
+    first = "; ".join(reasons[:NAMED])
+    more = len(reasons) - NAMED
+    others = f"; and {more} more" if more > 0 else ""
+    raise DatasetError(f"{first}{others}; repair {them} or remove {them}")
 
 
 def _digest(

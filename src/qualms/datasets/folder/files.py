@@ -144,7 +144,7 @@ def _is_volume(path: Path) -> bool:
 
 
 def _open(content: bytes) -> "Image":
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
     # Pillow refuses pictures from 179 million pixels on, as an attack might send them.
     # Its limit is one for all threads, and they must find it as it was.
@@ -152,6 +152,8 @@ def _open(content: bytes) -> "Image":
         usual, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, MOST_PIXELS
         try:
             picture: Image.Image = Image.open(io.BytesIO(content))
+        except UnidentifiedImageError:
+            raise ValueError("its bytes are those of no image") from None
         finally:
             Image.MAX_IMAGE_PIXELS = usual
     frames = getattr(picture, "n_frames", 1)

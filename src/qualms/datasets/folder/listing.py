@@ -35,6 +35,8 @@ ENDINGS = (
     *(".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".gif"),
     *(".pgm", ".ppm", ".nii", ".nii.gz"),
 )
+NEAR = 0.75
+"""How alike a column and a missing one are called if it is probably that one."""
 IGNORED_FILES = ("thumbs.db", "desktop.ini")
 
 
@@ -62,6 +64,8 @@ class OwnListing:
 
     folder: Path
     items: tuple[OwnItem, ...]
+    notes: tuple[str, ...] = ()
+    """What was left unread, in sentences."""
 
 
 def listing_of(root: Path, *, unlabelled: bool = False) -> OwnListing:
@@ -79,7 +83,19 @@ def listing_of(root: Path, *, unlabelled: bool = False) -> OwnListing:
         return _table(root / TABLE)
     if unlabelled and not _folders(root):
         return OwnListing(folder=root, items=tuple(_without_classes(root)))
-    return OwnListing(folder=root, items=tuple(_in_folders(root)))
+    notes = tuple(_unread_tables(root))
+    return OwnListing(folder=root, items=tuple(_in_folders(root)), notes=notes)
+
+
+def _unread_tables(root: Path) -> Iterator[str]:
+    """Say which tables in a folder are not read, and how to read them."""
+    tables = sorted(path for path in root.glob("*.csv") if path.is_file())
+    if tables:
+        others = f" (or {', '.join(path.name for path in tables[1:])})"
+        yield (
+            f"{tables[0].name} in {root} is not read, since it is not called {TABLE};"
+            f" --from {tables[0]} reads it{others if len(tables) > 1 else ''}"
+        )
 
 
 def _without_classes(root: Path) -> Iterator[OwnItem]:
@@ -94,8 +110,10 @@ def _without_classes(root: Path) -> Iterator[OwnItem]:
 def _in_folders(root: Path) -> Iterator[OwnItem]:
     parts = _folders(root)
     if not parts:
+        tables = " ".join(_unread_tables(root))
         raise DatasetError(
-            f"expected {TABLE}, or a folder for each class, in {root}; {contents(root)}"
+            f"expected {TABLE}, or a folder for each class, in {root};"
+            f" {tables or contents(root)}"
         )
     classes = [part for part in parts if part.name.lower() not in SPLITS]
     if classes and any(part.name.lower() == "train" for part in parts):
@@ -193,8 +211,14 @@ def _folders(folder: Path) -> list[Path]:
 
 def _counts(path: Path) -> bool:
     """Return whether a file is an item, not one that the operating system put there."""
-    hidden = path.name.startswith(".") or path.name.lower() in IGNORED_FILES
-    return path.is_file() and not hidden
+    if path.name.startswith(".") or path.name.lower() in IGNORED_FILES:
+        return False
+    if path.is_symlink() and not path.exists():
+        raise DatasetError(
+            f"{path} is a link to {path.readlink()}, where there is no file; mend or"
+            " remove it"
+        )
+    return path.is_file()
 
 
 def _check_ending(path: Path, where: str) -> None:
@@ -207,7 +231,7 @@ def _check_ending(path: Path, where: str) -> None:
 
 def _table(path: Path) -> OwnListing:
     rows = read_table(path, ["path"])
-    masks = _mask_columns(path, list(rows[0].fields))
+    masks, unread = _mask_columns(path, list(rows[0].fields))
     items = [_item(path, row, masks) for row in rows]
     lines: dict[str, str] = {}
     for item in items:
@@ -218,21 +242,29 @@ def _table(path: Path) -> OwnListing:
                 " has one line, remove one of them"
             )
         _check_there(path.parent, item)
-    return OwnListing(folder=path.parent, items=tuple(items))
+    note = f"columns of {path.name} that are not read: {', '.join(unread)}"
+    notes = (note,) if unread else ()
+    return OwnListing(folder=path.parent, items=tuple(items), notes=notes)
 
 
-def _mask_columns(path: Path, columns: Sequence[str]) -> list[str]:
-    """List the columns with paths of masks; raise where a column is not known."""
+def _mask_columns(path: Path, columns: Sequence[str]) -> tuple[list[str], list[str]]:
+    """List the columns with paths of masks, and those that are not read.
+
+    Raises:
+        DatasetError: If a column has nearly the name of one that is missing.
+    """
     masks = [name for name in columns if re.fullmatch(r"masks?|mask_\w+", name)]
-    for name in columns:
-        if name in (*COLUMNS, *masks) or name.startswith("extra/"):
-            continue
-        raise DatasetError(
-            f"{path} has a column {name!r} that means nothing here."
-            f"{suggest(name, COLUMNS)} Known: {', '.join(COLUMNS)}, mask_<rater>, and"
-            " extra/<name>, which is not read; rename it or remove it"
-        )
-    return masks
+    others = [name for name in columns if name not in (*COLUMNS, *masks)]
+    missing = [name for name in COLUMNS if name not in columns]
+    for name in others:
+        if meant := suggest(name.lower(), missing, cutoff=NEAR):
+            raise DatasetError(
+                f"{path} has a column {name!r}.{meant} Known: {', '.join(COLUMNS)}, and"
+                f" mask_<rater>; rename it, or call it 'extra/{name}' if it means"
+                " something else"
+            )
+    unread = [name for name in others if not name.startswith("extra/")]
+    return masks, unread
 
 
 def _item(table: Path, row: CsvRow, masks: Sequence[str]) -> OwnItem:

@@ -5,6 +5,7 @@ are 0 and 255, which then are the classes 0 and 1.
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -72,8 +73,15 @@ def own_task(items: Sequence[OwnItem], requested: OwnTaskName | None) -> OwnTask
                 f"{item.where} must have a target, got none; add a column 'target'"
                 " (or 'mask', for segmentation) and fill it"
             )
+    if requested != "classification":
+        _refuse_commas(items)
     if name == "regression":
         values = tuple(target_number(item) for item in items)
+        if len(set(values)) < 2:
+            raise DatasetError(
+                f"targets must differ, got {values[0]:g} for each of {len(values)}"
+                " items; there is nothing to learn"
+            )
         return OwnTask(name=name, targets=values, values=values)
     classes = _sort_classes({item.target for item in items})
     numbers = {label: number for number, label in enumerate(classes)}
@@ -149,6 +157,18 @@ def _guess_task(items: Sequence[OwnItem]) -> OwnTaskName:
         return "classification"
     integers = all(value.is_integer() for value in values)
     return "classification" if integers and len(targets) <= FEW else "regression"
+
+
+def _refuse_commas(items: Sequence[OwnItem]) -> None:
+    """Raise if targets are numbers with a decimal comma, which would be classes."""
+    odd = [item for item in items if re.fullmatch(r"[+-]?\d*,\d+", item.target)]
+    if len(odd) > len(items) // 2:
+        target, where = odd[0].target, odd[0].where
+        raise DatasetError(
+            f"numbers must have a decimal point, got {target!r} in {where}; write"
+            f" {target.replace(',', '.')}, or state task='classification' if these are"
+            " names"
+        )
 
 
 def _is_number(text: str) -> bool:

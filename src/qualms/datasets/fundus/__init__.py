@@ -3,8 +3,8 @@
 Stands in for EyePACS and APTOS in RETINA (Band et al., 2021, arXiv:2211.12717): the
 same shares of the five clinical grades, the same two shifts, both eyes of each patient.
 Numbers obtained here are not comparable with published ones. `_eye.py`, `_vessels.py`
-and `_lesions.py` draw the retina, `_camera.py` takes the photograph, and `_graders.py`
-and `_clinic.py` decide the grades.
+and `_lesions.py` draw the retina, `_disease.py` says what disease shows in it,
+`_camera.py` takes the photograph, and `_graders.py` and `_clinic.py` decide the grades.
 
 The target is the reading of one grader. The photograph depends on the burden of disease
 and on the quality of the photograph, not on the reading. So every item has
@@ -20,7 +20,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets._options import check_choice, chosen_sizes, whole_number
+from qualms.datasets._options import (
+    check_choice,
+    chosen_sizes,
+    true_or_false,
+    whole_number,
+)
 from qualms.datasets._recipe import Card, LoadedItems, Recipe, Unit
 from qualms.datasets._retina.protocol import (
     BLURS,
@@ -34,6 +39,7 @@ from qualms.datasets._retina.protocol import (
 from qualms.datasets._simulated import chunked
 from qualms.datasets.fundus._camera import Profile, expose, point_camera
 from qualms.datasets.fundus._clinic import Clinic, eye_readings, eyes, target_probs
+from qualms.datasets.fundus._disease import disease
 from qualms.datasets.fundus._eye import eye, person, reflectance
 from qualms.datasets.fundus._graders import severity
 from qualms.spec import Task
@@ -60,7 +66,7 @@ SIZES = {
 SMALLEST = 48
 
 
-def fundus(
+def fundus(  # noqa: PLR0913 - everything that changes a photograph
     *,
     shift: Shift = "country",
     onset: Onset = "moderate",
@@ -68,6 +74,7 @@ def fundus(
     sizes: Mapping[str, int] | None = None,
     seed: int = 0,
     blur: int | None = None,
+    deceptive: bool = False,
 ) -> Recipe:
     """Simulate images (size, size, 3), target 1 where the grade is at least the onset.
 
@@ -82,20 +89,28 @@ def fundus(
         seed: seeds the eyes, the readings and the photographs.
         blur: None for plain photographs; or 3, 5, 10, 20 or 30 for the local contrast
             that RETINA trains on, with this constant.
+        deceptive: whether the shift is one under which uncertainty fails. The shifted
+            photographs are then of a hospital abroad, whose cameras have dust that
+            looks like small lesions and some of whose patients have another disease;
+            or of eyes after laser treatment, which show few of the usual lesions.
     """
     check_choice("shift", shift, SHIFTS)
     check_choice("onset", onset, tuple(ONSETS))
     seed = whole_number("seed", seed, least=0)
     size, blur = _checked_size(size), _checked_blur(blur)
+    deceptive = true_or_false("deceptive", deceptive)
     counts = chosen_sizes(sizes, SIZES, largest())
-    clinic = Clinic(shift, ONSETS[onset], seed)
+    clinic = Clinic(shift, ONSETS[onset], seed, deceptive)
     units = chain.from_iterable(
         chunked(split, *eyes(clinic, split, count)) for split, count in counts.items()
     )
     options = {"shift": shift, "onset": onset, "size": size, "sizes": counts}
+    # Not stated where it is false: sets that were prepared before it existed keep their
+    # names.
+    options |= {"seed": seed, "blur": blur} | ({"deceptive": True} if deceptive else {})
     return Recipe(
         name="fundus",
-        options=options | {"seed": seed, "blur": blur},
+        options=options,
         card=CARD,
         task=Task(name="classification", classes=2),
         units=tuple(units),
@@ -139,7 +154,9 @@ def fundus_photograph(
     owner, site = person(both, profile.pigment), int(both.integers(profile.sites))
     rng = np.random.default_rng([*patient, 3 if left else 2])
     frame = point_camera(rng, profile, left=left, size=size)
-    light = reflectance(rng, eye(rng, owner), severity, frame.view)
+    signs = np.random.default_rng([*patient, 5 if left else 4])
+    shown = disease(signs, severity, profile.disease)
+    light = reflectance(rng, eye(rng, owner), shown, frame.view)
     return expose(rng, light, frame, profile, site=site, quality=quality)
 
 

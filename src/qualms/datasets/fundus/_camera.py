@@ -24,6 +24,7 @@ from qualms.datasets.fundus._brush import (
     Y,
     paint,
 )
+from qualms.datasets.fundus._disease import USUAL, Population
 
 Floats = NDArray[np.float64]
 Floats32 = NDArray[np.float32]
@@ -64,6 +65,12 @@ class Profile(NamedTuple):
     noise: Range
     compression: Range
     """Quality of the JPEG file."""
+    specks: Range = (0.008, 0.03)
+    """Radius of the dust, relative to that of the circle."""
+    opacity: Range = (0.1, 0.35)
+    """Density of the dust."""
+    disease: Population = USUAL
+    """How disease shows in the people's eyes."""
 
 
 UNITED_STATES = Profile(
@@ -98,6 +105,30 @@ INDIA = Profile(
     noise=(0.012, 0.026),
     compression=(45, 80),
 )
+HOSPITAL = Profile(
+    name="hospital",
+    sites=5,
+    pigment=(0.55, 0.2),
+    field=(0.9, 1.1),
+    circle=(0.95, 1.1),
+    cropped=0.4,
+    gain=(0.90, 0.90, 0.78),
+    uneven=0.05,
+    gamma=(0.9, 1.15),
+    blur=(0.000, 0.004),
+    falloff=(0.15, 0.4),
+    dust=(12, 16),
+    noise=(0.008, 0.016),
+    compression=(70, 90),
+    specks=(0.012, 0.02),
+    opacity=(0.6, 0.85),
+    disease=Population(mimicked=0.05, ahead=1.0),
+)
+"""A hospital abroad: the dust on its cameras looks like small lesions."""
+TREATED = UNITED_STATES._replace(
+    name="treated", disease=Population(treated=0.4, left=(0.0, 0.5))
+)
+"""The cameras at home, and eyes of which some were treated."""
 
 
 class CameraFrame(NamedTuple):
@@ -182,9 +213,9 @@ def _site(profile: Profile, number: int) -> _Site:
     angle, away = rng.uniform(0, 2 * np.pi, count), np.sqrt(rng.uniform(0, 0.9, count))
     dust = np.zeros((count, BLOB))
     dust[:, X], dust[:, Y] = away * np.cos(angle), away * np.sin(angle)
-    dust[:, RADII] = rng.uniform(0.008, 0.03, (count, 1))
+    dust[:, RADII] = rng.uniform(*profile.specks, (count, 1))
     dust[:, SOFT] = 0.7
-    dust[:, DENSITY] = rng.uniform(0.1, 0.35, count)
+    dust[:, DENSITY] = rng.uniform(*profile.opacity, count)
     dust[:, LAYER] = BLOOD
     gain = np.array(profile.gain) * np.exp(rng.normal(0, profile.uneven, 3))
     tab = float(rng.choice([-0.785, 0.785, np.nan, np.nan]))

@@ -14,11 +14,24 @@ from numpy.typing import NDArray
 
 from qualms.datasets._retina import protocol
 from qualms.datasets._retina.protocol import GRADES, SPLITS, Shift
-from qualms.datasets.fundus._camera import INDIA, UNITED_STATES, Profile
-from qualms.datasets.fundus._graders import Readings, grade_probs, readings
+from qualms.datasets.fundus._camera import (
+    HOSPITAL,
+    INDIA,
+    TREATED,
+    UNITED_STATES,
+    Profile,
+)
+from qualms.datasets.fundus._graders import (
+    QUALITY,
+    Readings,
+    grade_probs,
+    readings,
+)
 
 Floats = NDArray[np.float64]
 
+GOOD = (60.0, 1.5)
+"""Parameters of the beta distribution of the quality in a hospital abroad."""
 BLOCK = 2_000
 """Patients whose readings are drawn together."""
 
@@ -30,10 +43,18 @@ class Clinic(NamedTuple):
     onset: int
     """The first grade that is referred."""
     seed: int
+    deceptive: bool = False
 
     def profile(self, split: str) -> Profile:
         """Return the people and cameras of the split."""
-        return INDIA if self._abroad(split) else UNITED_STATES
+        if self._abroad(split):
+            return HOSPITAL if self.deceptive else INDIA
+        shifted = split.endswith("/shifted")
+        return TREATED if shifted and self.deceptive else UNITED_STATES
+
+    def quality(self, split: str) -> tuple[float, float]:
+        """Return the parameters of the beta distribution of the quality."""
+        return GOOD if self.deceptive and self._abroad(split) else QUALITY
 
     def shares(self, split: str) -> tuple[int, ...]:
         """Return the published numbers of the grades in the split's country."""
@@ -94,4 +115,4 @@ def target_probs(clinic: Clinic, split: str, eyes_read: Readings) -> Floats:
 def _block(clinic: Clinic, split: str, number: int) -> Readings:
     """Draw readings of `BLOCK` patients of a split, right eye before left."""
     rng = np.random.default_rng([clinic.seed, SPLITS.index(split), number])
-    return readings(rng, BLOCK, clinic.shares(split))
+    return readings(rng, BLOCK, clinic.shares(split), clinic.quality(split))

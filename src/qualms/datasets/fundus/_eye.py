@@ -27,7 +27,8 @@ from qualms.datasets.fundus._brush import (
     RetinaView,
     paint,
 )
-from qualms.datasets.fundus._lesions import findings, lesion_blobs, lesion_strokes
+from qualms.datasets.fundus._disease import Disease
+from qualms.datasets.fundus._lesions import lesion_blobs, lesion_strokes
 from qualms.datasets.fundus._vessels import arcades
 from qualms.jit import jit
 
@@ -100,15 +101,15 @@ def eye(rng: Rng, patient: Person) -> Eye:
     )
 
 
-def reflectance(rng: Rng, subject: Eye, severity: float, view: RetinaView) -> Floats32:
-    """Draw the reflectance (size, size, 3) of an eye of this severity, about 0 to 1.
+def reflectance(rng: Rng, subject: Eye, disease: Disease, view: RetinaView) -> Floats32:
+    """Draw the reflectance (size, size, 3) of an eye with this disease, about 0 to 1.
 
     Disease adds lesions to an eye and changes nothing else in it.
     """
     lesion_rng, mottle_rng = (
         np.random.default_rng(word) for word in rng.integers(2**62, size=2)
     )
-    lesions = findings(lesion_rng, severity)
+    lesions = disease.findings(lesion_rng)
     strokes = [arcades(rng, subject.disc, lesions.beading)]
     strokes += lesion_strokes(lesion_rng, lesions, subject.disc)
     blobs = [

@@ -47,7 +47,10 @@ class Readings(NamedTuple):
 
 
 def readings(
-    rng: np.random.Generator, patients: int, shares: Sequence[int]
+    rng: np.random.Generator,
+    patients: int,
+    shares: Sequence[int],
+    quality: tuple[float, float] = QUALITY,
 ) -> Readings:
     """Draw one photograph of each eye of some patients, patient by patient.
 
@@ -55,14 +58,15 @@ def readings(
         rng: draws burdens, qualities and readings.
         patients: how many patients; there are twice as many photographs.
         shares: expected weights of the five grades among the readings.
+        quality: parameters of the beta distribution of the quality.
     """
     shared = rng.standard_normal((patients, 1))
     individual = rng.standard_normal((patients, 2))
     rank = ndtr(np.sqrt(ALIKE) * shared + np.sqrt(1 - ALIKE) * individual).ravel()
-    burden = np.interp(rank, population(tuple(shares)), BURDENS)
-    quality = betaincinv(*QUALITY, rng.random(2 * patients))
-    read = burden + _noise(quality) * rng.standard_normal(2 * patients)
-    return Readings(burden, quality, np.searchsorted(cuts(), read))
+    burden = np.interp(rank, population(tuple(shares), quality), BURDENS)
+    of_photograph = betaincinv(*quality, rng.random(2 * patients))
+    read = burden + _noise(of_photograph) * rng.standard_normal(2 * patients)
+    return Readings(burden, of_photograph, np.searchsorted(cuts(), read))
 
 
 def grade_probs(burden: Floats, quality: Floats) -> Floats:
@@ -85,14 +89,16 @@ def severity(burden: Floats) -> Floats:
 @cache
 def cuts() -> Floats:
     """Return the lowest burdens (4,) of the grades 1, 2, 3 and 4."""
-    spread = np.sqrt(1.0 + _noise(_qualities()) ** 2)
+    spread = np.sqrt(1.0 + _noise(_quantiles(QUALITY)) ** 2)
     read_below = ndtr(BURDENS[:, None] / spread).mean(axis=1)
     below = np.cumsum(EYEPACS["train"])[:-1] / sum(EYEPACS["train"])
     return np.interp(below, read_below, BURDENS)
 
 
 @cache
-def population(shares: tuple[int, ...]) -> Floats:
+def population(
+    shares: tuple[int, ...], quality: tuple[float, float] = QUALITY
+) -> Floats:
     """Compute the cumulative distribution of the burden at `BURDENS` for these shares.
 
     The closest population has EyePACS' density times exp(sum_g weight_g P(g | burden)).
@@ -101,7 +107,7 @@ def population(shares: tuple[int, ...]) -> Floats:
     if len(shares) != GRADES or min(shares) < 0 or sum(shares) <= 0:
         raise ValueError(f"shares must be five weights of at least 0, got {shares}")
     expected = np.array(shares) / sum(shares)
-    read, normal = _read_by_burden(), np.exp(-0.5 * BURDENS**2)
+    read, normal = _read_by_burden(quality), np.exp(-0.5 * BURDENS**2)
 
     def excess(weights: Floats) -> tuple[float, Floats]:
         lean = (read - expected) @ weights
@@ -122,17 +128,17 @@ def population(shares: tuple[int, ...]) -> Floats:
 
 
 @cache
-def _read_by_burden() -> Floats:
+def _read_by_burden(quality: tuple[float, float]) -> Floats:
     """Compute the probability (burdens, 5) of each grade, averaged over qualities."""
-    quality = _qualities()
-    rows = [grade_probs(np.full(len(quality), b), quality).mean(0) for b in BURDENS]
+    values = _quantiles(quality)
+    rows = [grade_probs(np.full(len(values), b), values).mean(0) for b in BURDENS]
     return np.stack(rows)
 
 
 @cache
-def _qualities() -> Floats:
+def _quantiles(quality: tuple[float, float]) -> Floats:
     """Return quantiles (64,) of the quality."""
-    return np.asarray(betaincinv(*QUALITY, (np.arange(64) + 0.5) / 64))
+    return np.asarray(betaincinv(*quality, (np.arange(64) + 0.5) / 64))
 
 
 def _noise(quality: Floats) -> Floats:

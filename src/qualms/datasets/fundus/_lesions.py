@@ -49,6 +49,12 @@ EXPECTED = {
     "preretinal": (0, 0, 0, 0, 0, 0, 0, 0, 0, 0.25, 1.0, 1.6),
 }
 """Mean number of each finding at the values of `SEVERITY`, linear in between."""
+SCARS = (25, 60)
+"""Range of the number of scars."""
+_ABSORBED = (
+    *("microaneurysms", "haemorrhages", "exudates", "cotton_wool"),
+    *("abnormal_vessels", "preretinal"),
+)
 
 
 class Findings(NamedTuple):
@@ -67,6 +73,22 @@ class Findings(NamedTuple):
     """Beading of the veins, from 0 to 1."""
     spread: float
     """0: most lesions lie in one quadrant; 1: they are spread over all quadrants."""
+    scars: int = 0
+    """Scars of laser treatment."""
+
+
+def after_treatment(rng: Rng, lesions: Findings, left: float) -> Findings:
+    """Return what is seen after laser treatment: scars, and few of the lesions.
+
+    Args:
+        rng: draws the scars.
+        lesions: those before.
+        left: share of blood, exudates and cotton wool that is not absorbed.
+    """
+    absorbed = {name: round(left * getattr(lesions, name)) for name in _ABSORBED}
+    # Abnormal vessels close, and veins are no longer beaded.
+    healed = lesions._replace(beading=left * lesions.beading, **absorbed)
+    return healed._replace(scars=int(rng.integers(*SCARS)))
 
 
 def findings(rng: Rng, severity: float) -> Findings:
@@ -110,6 +132,7 @@ def lesion_blobs(rng: Rng, lesions: Findings, disc: tuple[float, float]) -> Floa
         _exudates: lesions.exudates,
         _cotton_wool: lesions.cotton_wool,
         _preretinal: lesions.preretinal,
+        _scars: lesions.scars,
     }
     shapes = [make(rng, count, sites) for make, count in counts.items() if count]
     return np.concatenate([np.empty((0, BLOB)), *shapes])
@@ -252,3 +275,14 @@ def _preretinal(rng: Rng, count: int, sites: _LesionSites) -> Floats:
     clouds[:, PHASE] = rng.uniform(0, 2 * np.pi, 3 * count)
     clouds[:, DENSITY] = rng.uniform(0.3, 0.75, 3 * count)
     return np.concatenate([table, clouds])
+
+
+def _scars(rng: Rng, count: int, sites: _LesionSites) -> Floats:
+    """Draw pale scars of the laser, outside the arcades and in all quadrants."""
+    everywhere = sites._replace(spread=1.0)
+    table = _blob_table(count, COTTON)
+    table[:, PLACE] = _positions(rng, count, everywhere, (0.6, 1.0))
+    table[:, RADII] = rng.uniform(0.02, 0.035, (count, 1))
+    table[:, SOFT] = 0.5
+    table[:, DENSITY] = rng.uniform(0.1, 0.25, count)
+    return table

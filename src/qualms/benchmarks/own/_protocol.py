@@ -1,0 +1,48 @@
+"""How runs on a user's own data are judged: as a file of theirs, and by group."""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from qualms.evaluate.entry import Entry, Judgement
+from qualms.evaluate.protocol import Protocol, Repeat, judge_by_task
+
+MARGIN = 0.05
+"""Coverages this close to what intervals promise are good enough."""
+FAR = 3.0
+"""Standard errors by which a coverage must be below that to be called far below."""
+OVERFITTED = (
+    "intervals hold far fewer targets than they promise: the network has probably"
+    " learned its training items by heart; conformal intervals keep the promise, more"
+    " items or fewer epochs mend it"
+)
+
+
+def own_protocol(notes: tuple[str, ...]) -> Protocol:
+    """Return the protocol of data that have these notes."""
+    return Protocol(judge=_judge, notes=lambda _plan, _options: notes)
+
+
+def _judge(repeat: Repeat) -> Judgement:
+    judgement = judge_by_task(_by_group(repeat))
+    warnings = (*judgement.warnings, *_overfitted(judgement.entries))
+    return replace(judgement, warnings=warnings)
+
+
+def _by_group(repeat: Repeat) -> Repeat:
+    return repeat._replace(options=replace(repeat.options, by_group=True))
+
+
+def _overfitted(entries: Iterable[Entry]) -> Iterator[str]:
+    """Warn of intervals, as they were predicted, that cover far too few items."""
+    for entry in entries:
+        as_predicted = entry.settings.get("interval") in ("gaussian", "as predicted")
+        if entry.score_name != "coverage" or not as_predicted or entry.aim is None:
+            continue
+        if entry.subset not in ("all", "in_domain") or not len(entry.index):
+            continue
+        least = entry.aim - MARGIN
+        error = math.sqrt(least * (1.0 - least) / len(entry.index))
+        if entry.value < least - FAR * error:
+            yield OVERFITTED
+            return

@@ -1,0 +1,91 @@
+"""The findings of a benchmark's paper: printed in short, on a page, and as JSON."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+from rich.console import Console
+
+from qualms import __version__
+from qualms.atomic import replacing
+from qualms.evaluate.benchmark_results import BenchmarkResults
+from qualms.evaluate.findings import because, finding_records
+from qualms.report._html import text
+from qualms.report._terminal import escape
+from qualms.wording import plural
+
+FINDINGS_FORMAT = 1
+MOST_CONTRADICTED = 3
+"""Findings that do not hold which a terminal shows."""
+_CLASSES = {
+    "holds": "held",
+    "does not hold": "not-held",
+    "cannot be told": "unknown",
+}
+"""Classes of the style sheet, by answer."""
+
+
+def findings_summary(results: BenchmarkResults) -> str:
+    """Count the answers, e.g. "7 of 10 findings of the paper hold, 1 does not"."""
+    answers = Counter(check.answer for check in results.findings)
+    count, holding = len(results.findings), answers["holds"]
+    findings = plural(count, "finding")
+    hold = "holds" if holding == 1 else "hold"
+    parts = [f"{holding} of {count} {findings} of the paper {hold}"]
+    if against := answers["does not hold"]:
+        parts.append(f"{against} {'does' if against == 1 else 'do'} not")
+    if unclear := answers["cannot be told"]:
+        parts.append(f"{unclear} cannot be told")
+    return ", ".join(parts)
+
+
+def print_findings(results: BenchmarkResults, *, console: Console) -> None:
+    """Print how many findings hold, and the first of those that do not."""
+    if not results.findings:
+        return
+    console.print(f"[bold]{findings_summary(results)}[/bold]", highlight=False)
+    against = [c for c in results.findings if c.answer == "does not hold"]
+    for check in against[:MOST_CONTRADICTED]:
+        line = f"  does not hold: {check.expectation.text}"
+        console.print(escape(line), highlight=False)
+    if len(against) > MOST_CONTRADICTED:
+        more = len(against) - MOST_CONTRADICTED
+        console.print(f"  and {more} more on the page, index.html", highlight=False)
+
+
+def findings_html(results: BenchmarkResults) -> str:
+    """Return the part of a page with all findings and the numbers that decide them.
+
+    The page stands beside what `write_findings` wrote.
+    """
+    if not results.findings:
+        return ""
+    rows = "".join(
+        f'<tr><td class="{_CLASSES[check.answer]}">{check.answer}</td>'
+        f"<td>{text(check.expectation.text)}</td>"
+        f"<td>{text(check.expectation.where)}</td><td>{text(because(check))}</td></tr>"
+        for check in results.findings
+    )
+    head = "<tr><th>answer</th><th>finding</th><th>where</th><th>numbers</th></tr>"
+    return (
+        f'<h2 id="findings">Findings of the paper</h2><p>{findings_summary(results)}: '
+        "asked of the numbers of this page, with their intervals "
+        '(<a href="./findings.json">JSON</a>).</p>'
+        f'<div class="scroll"><table><thead>{head}</thead>'
+        f"<tbody>{rows}</tbody></table></div>"
+    )
+
+
+def write_findings(results: BenchmarkResults, path: Path) -> Path:
+    """Write all findings with their answers and numbers as JSON (docs/findings.md)."""
+    data = {
+        "format": FINDINGS_FORMAT,
+        "qualms": __version__,
+        "benchmark": results.benchmark.name,
+        "version": results.benchmark.version,
+        "preset": results.plan.preset_text,
+        "findings": list(finding_records(results.findings)),
+    }
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    return path

@@ -1,0 +1,225 @@
+"""Findings of papers are answered by numbers with intervals."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from qualms.effects import DecidingNumber, estimates, mean_of, together
+from qualms.evaluate.benchmark_results import BenchmarkResults
+from qualms.evaluate.entry import Curve
+from qualms.evaluate.findings import because, finding_records, published_results
+from qualms.labels import Labelled
+from qualms.report._findings import findings_html, print_findings, write_findings
+from qualms.results import Result, ResultsTable, result
+from qualms.shelf import find
+from qualms.study import Expectation
+
+BENCHMARKS = {
+    name: find("benchmarks", name)()
+    for name in ("retina", "regression", "values", "url")
+}
+NOT_PRINTED = {
+    "retina": {
+        "At home MC dropout meets the NHS standard: 85 % sensitivity at 80 % "
+        "specificity",
+        "At home no method but MC dropout meets the NHS standard",
+        "Abroad essentially all methods surpass the NHS standard (most of them)",
+    },
+    "regression": {
+        "Coverage drops step by step as the shift grows, from Cells to Cells-Tails "
+        "(most steps and methods)"
+    },
+    "values": set(),
+    "url": set(),
+}
+"""Findings that the papers show in figures alone."""
+UNCERTAIN = {
+    "Abroad AUROC falls when 70 % are referred, for all but MFVI",
+    "With half referred, the other variational methods are less accurate than MAP on "
+    "severe cases",
+}
+"""Findings that the published standard errors do not decide."""
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_what_a_paper_found_holds_by_the_numbers_that_it_prints(name):
+    findings = published_results(BENCHMARKS[name]).findings
+    assert len(findings) >= 10
+    assert all(check.expectation.where for check in findings)
+    for check in findings:
+        text = check.expectation.text
+        absent = text in NOT_PRINTED[name]
+        assert bool(check.estimates) != absent, text
+        undecided = absent or text in UNCERTAIN
+        assert check.answer == ("cannot be told" if undecided else "holds"), text
+
+
+def judged_by(*numbers, finding):
+    """Results of rows, each (row, dataset, value, half the length of its interval)."""
+    benchmark = replace(BENCHMARKS["regression"], findings=(finding,))
+    table = ResultsTable.of(
+        Result(
+            labels={
+                "dataset": dataset,
+                "simulated": simulated,
+                "row": row,
+                "score": "s",
+            },
+            value=value,
+            low=value - half,
+            high=value + half,
+        )
+        for row, dataset, simulated, value, half in numbers
+    )
+    return BenchmarkResults(plan=benchmark.plan("demo"), table=table)
+
+
+def finding(numbers=None, **limits):
+    numbers = numbers or estimates({"score": "s", "dataset": "d"})
+    return Expectation(text="it is small", where="Table 1", numbers=numbers, **limits)
+
+
+def answer(*numbers, of):
+    (check,) = judged_by(*numbers, finding=of).findings
+    return check
+
+
+@pytest.mark.parametrize(
+    ("value", "half", "word"),
+    [
+        (0.4, 0.05, "holds"),
+        (0.6, 0.05, "does not hold"),
+        (0.52, 0.05, "cannot be told"),
+        (0.4, math.nan, "cannot be told"),
+        (math.nan, math.nan, "cannot be told"),
+    ],
+)
+def test_an_interval_across_the_limit_cannot_tell(value, half, word):
+    check = answer(("a", "d", True, value, half), of=finding(high=0.5))
+    assert check.answer == word
+
+
+def test_no_number_at_all_cannot_tell():
+    check = answer(("a", "elsewhere", True, 0.1, 0.0), of=finding(high=0.5))
+    assert check.answer == "cannot be told"
+    assert because(check) == "not in these results"
+
+
+def test_all_most_or_any_numbers_must_fit():
+    numbers = [("a", "d", True, 0.1, 0.1), ("b", "d", True, 0.9, 0.1)]
+    numbers.append(("c", "d", True, 0.2, 0.1))
+    assert answer(*numbers, of=finding(high=0.5)).answer == "does not hold"
+    assert answer(*numbers, of=finding(high=0.5, most=True)).answer == "holds"
+    assert answer(*numbers, of=finding(low=0.8, any_row=True)).answer == "holds"
+    assert answer(*numbers, of=finding(low=0.8, most=True)).answer == "does not hold"
+    unclear = [*numbers[:2], ("c", "d", True, 0.5, 0.1)]
+    assert answer(*unclear, of=finding(high=0.5, most=True)).answer == "cannot be told"
+
+
+def test_differences_have_the_intervals_of_both_numbers():
+    numbers = [("a", "d", True, 0.8, 0.03), ("b", "d", True, 0.5, 0.04)]
+    of = finding(estimates({"score": "s"}, minus={"row": "b"}), low=0.0)
+    check = answer(*numbers, of=of)
+    assert list(check.estimates) == ["a"]  # nothing is compared with itself
+    assert check.estimates["a"] == pytest.approx((0.3, 0.25, 0.35))
+    assert check.answer == "holds"
+
+
+def test_real_data_are_taken_before_simulated_ones_and_never_mixed():
+    numbers = [
+        *(("a", "d", True, 0.8, 0.0), ("b", "d", True, 0.5, 0.0)),
+        ("a", "d", False, 0.6, 0.0),
+    ]
+    assert answer(*numbers, of=finding()).values == {"a": 0.6, "b": 0.5}
+    of = finding(estimates({"score": "s"}, minus={"row": "b"}))
+    assert answer(*numbers, of=of).values == pytest.approx({"a": 0.3})
+
+
+def test_numbers_without_an_interval_have_that_of_their_repeats():
+    table = ResultsTable.of(
+        [Result(labels={"row": "a", "score": "s"}, value=0.4, spread=0.2)]
+    )
+    plan = BENCHMARKS["regression"].plan("demo")
+    numbers = estimates({"score": "s"})(BenchmarkResults(plan=plan, table=table))
+    assert numbers["a"] == pytest.approx((0.4, 0.2, 0.6))
+
+
+def test_means_and_unions_of_numbers():
+    mean = mean_of([DecidingNumber(0.2, 0.1, 0.3), DecidingNumber(0.4, 0.4, 0.4)])
+    assert mean == pytest.approx((0.3, 0.25, 0.35))
+    both = together(lambda _: {"a": 1.0}, lambda _: {"b": 2.0})
+    assert both(None) == {"a": 1.0, "b": 2.0}
+
+
+def test_answers_are_printed_in_short_and_complete_on_the_page_and_in_json(tmp_path):
+    numbers = [("a", "d", True, 0.1, 0.1), ("b", "d", True, 0.9, 0.1)]
+    judged = judged_by(*numbers, finding=finding(high=0.5))
+    console = Console(width=80)
+    with console.capture() as capture:
+        print_findings(judged, console=console)
+    assert capture.get().splitlines() == [
+        "0 of 1 finding of the paper hold, 1 does not",
+        "  does not hold: it is small",
+    ]
+    page = findings_html(judged)
+    assert "does not hold" in page
+    assert "Table 1" in page
+    assert "1 of 2 numbers fit; against it: b 0.900 (0.800 to 1.000)" in page
+    data = json.loads(write_findings(judged, tmp_path / "f.json").read_text("utf-8"))
+    (record,) = data["findings"]
+    assert record["answer"] == "does not hold"
+    assert record["numbers"][1]["name"] == "b"
+    assert record["low"] is None
+    assert record["high"] == 0.5
+    assert list(finding_records(judged.findings)) == data["findings"]
+
+
+def test_a_benchmark_without_findings_says_nothing():
+    judged = judged_by(finding=finding())
+    silent = replace(
+        judged, plan=replace(judged.plan, benchmark=find("benchmarks", "own")())
+    )
+    console = Console(width=80)
+    with console.capture() as capture:
+        print_findings(silent, console=console)
+    assert capture.get() == findings_html(silent) == ""
+    with pytest.raises(ValueError, match="'own' has no published numbers"):
+        published_results(silent.benchmark)
+
+
+def nhs(height, counts, *, repeats=3, stderr=0.0):
+    """Answer the first finding of RETINA by a ROC curve of this height."""
+    retina = BENCHMARKS["retina"]
+    labels = {"shift": "country", "selection": "in_domain", "subset": "in_domain"}
+    labels |= {"method": "mc_dropout", "pool": 1}
+    x = np.linspace(0, 1, 101)
+    curve = Curve(
+        name="roc",
+        label="",
+        subset="in_domain",
+        x_label="",
+        x=x,
+        y=np.minimum(1, x * height / 0.2),
+        stderr=np.full(101, stderr),
+        counts=counts,
+    )
+    judged = BenchmarkResults(
+        plan=retina.plan("demo"),
+        table=ResultsTable.of([result({**labels, "score": "auroc"}, (0.9,) * repeats)]),
+        curves=Labelled.of([({**labels, "name": "roc"}, curve)]),
+    )
+    return judged.findings[0]
+
+
+def test_a_roc_curve_decides_the_nhs_standard():
+    many = (100_000, 100_000)
+    assert nhs(0.9, many).answer == "holds"
+    assert nhs(0.8, many).answer == "does not hold"
+    assert nhs(0.9, (50, 200)).answer == "cannot be told"
+    assert nhs(0.9, many, stderr=0.02).answer == "cannot be told"
+    assert nhs(0.9, many, repeats=1).answer == "cannot be told"
+    assert nhs(0.9, many).values == pytest.approx({"mc_dropout": 0.9})

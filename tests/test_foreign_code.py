@@ -1,0 +1,205 @@
+"""Code from outside: it takes no name of the package, and its errors name it."""
+
+import importlib
+import sys
+from importlib.metadata import EntryPoint
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import qualms
+from qualms import shelf
+from qualms.cli import app
+from qualms.shelf import PartError, find
+from qualms.wording import error_words, plain_line
+
+SCORE = """
+from qualms.scores import as_score
+
+@as_score(label="Mine", better="lower")
+def {name}(probs, target):
+    {body}
+"""
+RED = "\x1b[31mred\x1b[0m\x1b]0;title\x07 alert\x1b[2J"
+
+
+@pytest.fixture
+def arrays():
+    rng = np.random.default_rng(0)
+    prob = rng.random(60)
+    return {"prob": prob, "target": (rng.random(60) < prob).astype(int)}
+
+
+@pytest.fixture
+def outside(tmp_path, monkeypatch):
+    """Bring code from outside: a file that is included, or an installed package."""
+    monkeypatch.setenv("QUALMS_INCLUDE", "")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    modules = set(sys.modules)
+    points = []
+    monkeypatch.setattr(
+        shelf, "entry_points", lambda group: [p for p in points if p.group == group]
+    )
+
+    def bring(text, file, *, installed=()):
+        (tmp_path / f"{file}.py").write_text(text)
+        importlib.invalidate_caches()
+        shelf._installed.cache_clear()
+        for where, name in installed:
+            points.append(EntryPoint(name, f"{file}:{name}", f"qualms.{where}"))
+        return tmp_path / f"{file}.py"
+
+    yield bring
+    for name in set(sys.modules) - modules:
+        del sys.modules[name]
+    shelf._installed.cache_clear()
+    shelf._included.cache_clear()
+
+
+@pytest.mark.parametrize("name", ["ece", "accuracy", "brier"])
+def test_a_score_of_ones_own_cannot_be_called_as_one_of_the_package(
+    outside, arrays, name
+):
+    before = qualms.score(arrays)
+    file = outside(SCORE.format(name=name, body="return 0.5"), f"of_mine_{name}")
+    with pytest.raises(ValueError, match=f"scores has '{name}' from qualms itself"):
+        shelf.include([file])
+    assert qualms.score(arrays).row(name).value == before.row(name).value != 0.5
+
+
+def test_an_entry_point_cannot_take_the_place_of_a_method(outside, capsys):
+    text = "from qualms.methods import Method\ndef map() -> Method:\n    return None\n"
+    outside(text, "taker", installed=[("methods", "map")])
+    from qualms.methods.map import map as ours
+
+    assert find("methods", "map") is ours
+    told = CliRunner().invoke(app, ["list", "methods"])
+    assert "brings 'map' to methods, which have it from qualms itself" in told.stderr
+    assert told.exit_code == 0
+
+
+def test_an_entry_point_called_ece_is_left_out_with_a_note(outside, arrays):
+    before = qualms.score(arrays).row("ece").value
+    outside(
+        SCORE.format(name="ece", body="return 0.5"),
+        "of_theirs",
+        installed=[("scores", "ece")],
+    )
+    results = qualms.score(arrays)
+    assert results.row("ece").value == before
+    assert any("brings 'ece' to scores" in note for note in results.notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("import nowhere_at_all", "ModuleNotFoundError: No module named 'nowhere_at_"),
+        ("raise KeyError('x')", "cannot be loaded: KeyError 'x'; repair or remove it"),
+        ("import sys; sys.exit(3)", "cannot be loaded: SystemExit: 3"),
+        ("mine = 3", "must be a function, got int"),
+        ("def mine(probs): return 1", "is not declared by @as_score; it is left out"),
+        (
+            SCORE.format(name="mine", body="raise KeyError('x')"),
+            "score 'mine': KeyError 'x'; it is left out",
+        ),
+        (
+            SCORE.format(name="mine", body="return None"),
+            "score 'mine' must return a number, got NoneType; it is left out",
+        ),
+    ],
+)
+def test_a_broken_entry_point_does_not_stop_the_other_scores(
+    outside, arrays, text, said
+):
+    outside(text, "broken_part", installed=[("scores", "mine")])
+    results = qualms.score(arrays)
+    assert results.row("ece").value > 0
+    assert any(said in note for note in results.notes), results.notes
+    assert "mine" not in {row.score for row in results.rows}
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("raise KeyError('x')", "score 'mine': KeyError 'x'"),
+        ("raise RuntimeError", "score 'mine': RuntimeError"),
+        ("return 1 / 0", "score 'mine': ZeroDivisionError: division by zero"),
+        (f"raise TypeError({RED!r})", "score 'mine': TypeError: red alert"),
+        ("raise ValueError('a' * 10**5)", "score 'mine': ValueError: aaaa"),
+        ("assert False", "score 'mine': AssertionError"),
+        ("return None", "score 'mine' must return a number, got NoneType"),
+        ("return '0.5'", "score 'mine' must return a number, got str"),
+        ("return [0.5]", "score 'mine' must return a number, got list"),
+        ("return probs", r"score 'mine' must return a number, got ndarray of shape"),
+        ("return 1j", "score 'mine' must return a number, got complex"),
+    ],
+)
+def test_a_score_of_ones_own_that_fails_is_named(outside, arrays, body, said, tmp_path):
+    np.savez(tmp_path / "p.npz", **arrays)
+    file = outside(SCORE.format(name="mine", body=body), "failing")
+    words = ["score", str(tmp_path / "p.npz"), "--include", str(file)]
+    told = CliRunner().invoke(app, words)
+    assert isinstance(told.exception, PartError)
+    assert str(told.exception).startswith(said.replace("\\", ""))
+    assert len(str(told.exception)) < 400
+    assert "\x1b" not in str(told.exception)
+
+
+def test_an_influence_that_fails_is_named(outside, arrays):
+    text = """
+from qualms.scores import as_score
+def each(probs, target):
+    raise KeyError("x")
+@as_score(label="Mine", better="lower", items=each)
+def mine(probs, target):
+    return 0.5
+"""
+    shelf.include([outside(text, "influence_fails")])
+    with pytest.raises(PartError, match="score 'mine': KeyError 'x'"):
+        qualms.score(arrays)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("return None", "method 'mine' must return a Method, got NoneType"),
+        ("return 3", "method 'mine' must return a Method, got int"),
+        ("raise KeyError('x')", "method 'mine': KeyError 'x'"),
+        (f"raise RuntimeError({RED!r})", "method 'mine': RuntimeError: red alert"),
+        ("raise ValueError('rate must be 1')", "method 'mine': rate must be 1"),
+    ],
+)
+def test_a_factory_that_fails_or_returns_nothing_is_named(outside, body, said):
+    text = f"from qualms.methods import Method\ndef mine() -> Method:\n    {body}\n"
+    shelf.include([outside(text, "factory")])
+    with pytest.raises(ValueError, match=said):
+        find("methods", "mine")()
+    told = CliRunner().invoke(
+        app, ["run", "regression/cells", "--methods", "mine", "--dry-run"]
+    )
+    assert told.exit_code
+    assert isinstance(told.exception, ValueError | LookupError | SystemExit), said
+
+
+@pytest.mark.parametrize("shelf_name", ["datasets", "networks", "benchmarks"])
+def test_factories_of_every_shelf_are_named(outside, shelf_name):
+    returned = {"datasets": "qualms.datasets:Recipe", "benchmarks": "qualms.study:"}
+    module, _, kind = returned.get(shelf_name, "torch.nn:Module").partition(":")
+    kind = kind or "Benchmark"
+    text = f"from {module} import {kind}\ndef mine() -> {kind}:\n    return None\n"
+    shelf.include([outside(text, f"none_{shelf_name}")])
+    with pytest.raises(PartError, match=f"{shelf_name[:-1]} 'mine' must return a "):
+        find(shelf_name, "mine")()
+
+
+def test_what_foreign_code_says_is_one_plain_line():
+    class OddError(Exception):
+        def __str__(self):
+            raise RuntimeError
+
+    assert error_words(OddError()) == "OddError"
+    assert error_words(KeyError("x")) == "KeyError 'x'"
+    assert plain_line(RED) == "red alert"
+    assert plain_line("one\ntwo\x07") == "one"
+    assert len(plain_line("a" * 10**6)) == 200
