@@ -569,7 +569,15 @@ def results_table() -> list[Line]:
     tables = []
 
     def build() -> None:
-        tables[:] = [concatenated([labelled_results(run) for run in range(100)])]
+        of_run = labelled_results()
+        tables[:] = [
+            concatenated(
+                [
+                    of_run.with_labels(benchmark=f"benchmark_{run % 4}", seed=run // 4)
+                    for run in range(100)
+                ]
+            )
+        ]
 
     def choose() -> None:
         shifted = tables[0].where(subset="shifted")
@@ -597,15 +605,15 @@ def results_table() -> list[Line]:
     ]
 
 
-def labelled_results(run: int) -> ResultsTable:
-    """The 10,000 results of a run."""
+def labelled_results() -> ResultsTable:
+    """10,000 results with eight labels."""
     counts = {"variant": 5, "row": 20, "score": 10, "alpha": 5, "subset": 2}
     values = [
         [f"{name}_{value}" for value in range(count)] for name, count in counts.items()
     ]
     values[-1] = ["in_domain", "shifted"]
     rows = [dict(zip(counts, each, strict=True)) for each in product(*values)]
-    table = ResultsTable.of(
+    return ResultsTable.of(
         result(
             {
                 **labels,
@@ -617,7 +625,6 @@ def labelled_results(run: int) -> ResultsTable:
         )
         for labels in rows
     )
-    return table.with_labels(benchmark=f"benchmark_{run % 4}", seed=run // 4)
 
 
 PARTS = (
