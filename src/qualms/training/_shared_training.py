@@ -34,8 +34,8 @@ class TrainingJob(NamedTuple):
         return training(self.spec.training).selection.select_by
 
     @property
-    def begun(self) -> bool:
-        """Whether there is a checkpoint, of its own or of a shared training."""
+    def has_checkpoint(self) -> bool:
+        """Whether there is a checkpoint, of the run or of a shared training."""
         return any(path.exists() for path in checkpoint_paths(self.folder))
 
 
@@ -46,7 +46,7 @@ def training_rounds(jobs: Sequence[TrainingJob]) -> Iterator[list[TrainingJob]]:
     once.
     """
     trained, dependent = list[TrainingJob](), list[TrainingJob]()
-    for job in sorted(jobs, key=lambda job: not job.begun):
+    for job in sorted(jobs, key=lambda job: not job.has_checkpoint):
         index = next((i for i, j in enumerate(trained) if _may_share(job, j)), None)
         if index is None:
             trained.append(job)
@@ -73,7 +73,7 @@ def _by_seed(jobs: Iterable[TrainingJob]) -> list[list[TrainingJob]]:
 def _may_share(job: TrainingJob, leader: TrainingJob) -> bool:
     """Return whether `job` has not begun, and is trained as `leader` is."""
     same = job.spec.seed == leader.spec.seed
-    return same and not job.begun and score_alike(job.rule, leader.rule)
+    return same and not job.has_checkpoint and score_alike(job.rule, leader.rule)
 
 
 def follow_dependents(

@@ -158,7 +158,7 @@ def _train_rounds(
             dependent.spec.hash: error
             for job, error in failures
             for dependent in job.dependents
-            if not dependent.begun
+            if not dependent.has_checkpoint
         }
         possible = [job for job in jobs_of_round if job.spec.hash not in errors]
         failures += [

@@ -49,9 +49,10 @@ def halved_recipe(
     check_choice("validation", validation, ("classes", "images"))
     numbered = dict(enumerate(classes))
     half = len(classes) // 2
-    classes = {k: items for k, items in numbered.items() if k < half}
+    first_half = {k: items for k, items in numbered.items() if k < half}
     unseen = {k: items for k, items in numbered.items() if k >= half}
-    train, val = _by_class(classes) if validation == "classes" else _by_image(classes)
+    divide = _by_class if validation == "classes" else _by_image
+    train, val = divide(first_half)
     splits = {"train": labels_of(train), "val": labels_of(val), **tested_splits(unseen)}
     every = [item for items in classes for item in items]
     divided = published.by_images if validation == "images" else {}
