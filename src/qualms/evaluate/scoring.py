@@ -41,6 +41,7 @@ def score(  # noqa: PLR0913 - the options of the command
     options: ScoreOptions | None = None,
     task: str | None = None,
     logits: bool = False,
+    renormalise: bool = False,
     name: str | None = None,
     header: Header | Mapping[str, Any] | None = None,
     force_val: bool = False,
@@ -61,6 +62,7 @@ def score(  # noqa: PLR0913 - the options of the command
         options: Resamples, level, seed, groups; by default those of `ScoreOptions`.
         task: The task of the arrays, where that is ambiguous.
         logits: The class scores are logits; never guessed.
+        renormalise: Divide the class probabilities by their sums, e.g. percentages.
         name: Name of the file in tables.
         header: Header of a mapping of arrays, as in `qualms.predictions.build`.
         force_val: Use `val` even if headers show that it is of another run.
@@ -81,7 +83,7 @@ def score(  # noqa: PLR0913 - the options of the command
         "by_group": by_group,
     }
     changes: dict[str, Any] = {k: v for k, v in arguments.items() if v is not None}
-    reader = _Reader(task=task, logits=logits)
+    reader = _Reader(task=task, logits=logits, renormalise=renormalise)
     predictions = reader.read(source, header)
     return _scored(
         predictions,
@@ -133,6 +135,7 @@ class _Reader(NamedTuple):
 
     task: str | None
     logits: bool
+    renormalise: bool
 
     def read(
         self, source: Source, header: Header | Mapping[str, Any] | None = None
@@ -143,9 +146,7 @@ class _Reader(NamedTuple):
                 "header= is for a mapping of arrays; a file, and predictions already "
                 "read, have their own"
             )
-        predictions = predictions_of(
-            source, header=header, task=self.task, logits=self.logits
-        )
+        predictions = predictions_of(source, header=header, **self._asdict())
         predictions.require_target()
         _refuse_huge(predictions)
         return predictions
@@ -166,13 +167,16 @@ def predictions_of(
     header: Header | Mapping[str, Any] | None = None,
     task: str | None = None,
     logits: bool = False,
+    renormalise: bool = False,
 ) -> Predictions:
     """Return the predictions of `source`, read or built where necessary."""
     if isinstance(source, Predictions):
         return source
     if isinstance(source, (str, Path)):
-        return read(source, task=task, logits=logits)
-    return build(source, header=header, task=task, logits=logits)
+        return read(source, task=task, logits=logits, renormalise=renormalise)
+    return build(
+        source, header=header, task=task, logits=logits, renormalise=renormalise
+    )
 
 
 def _refuse_huge(predictions: Predictions) -> None:
@@ -259,6 +263,7 @@ def score_files(  # noqa: PLR0913 - the options of the command
     options: ScoreOptions | None = None,
     task: str | None = None,
     logits: bool = False,
+    renormalise: bool = False,
     force_val: bool = False,
     gallery: str | Path | None = None,
     names: Sequence[str] | None = None,
@@ -271,12 +276,13 @@ def score_files(  # noqa: PLR0913 - the options of the command
         options: Resamples, level, seed, groups; by default those of `ScoreOptions`.
         task: The task of the arrays, where that is ambiguous.
         logits: The class scores are logits; never guessed.
+        renormalise: Divide the class probabilities by their sums, e.g. percentages.
         force_val: Use `val` even if headers show that it is of another run.
         gallery: Embeddings among which neighbours are found, instead of each file's.
         names: Names of the files in tables; by default method and seed where the
             header has both, else the file's name.
     """
-    reader = _Reader(task=task, logits=logits)
+    reader = _Reader(task=task, logits=logits, renormalise=renormalise)
     options = reader.with_gallery(options, gallery)
     paths = [Path(file) for file in files]
     vals = _one_each([Path(file) for file in val or ()], len(files))
