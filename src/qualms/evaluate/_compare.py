@@ -143,7 +143,8 @@ def _unranked(rivals: Sequence[Rival]) -> Ranking | None:
     if len(known) < 2:
         return None
     if not all(rival.entries[0].ranked for rival in known):
-        return uncompared(known, UNRANKED)
+        dead = next((r.entries[0].dead for r in known if r.entries[0].dead), "")
+        return uncompared(known, f"an uncertainty {dead}" if dead else UNRANKED)
     if len({len(rival.entries[0].index) for rival in known}) > 1:
         return uncompared(known, OTHER_VALIDATION)
     stated = next((r.entries[0].no_interval for r in known), "")

@@ -85,8 +85,16 @@ def rankings(
             resampled[key] = rivals
         elif by_gaps:
             ranked[key] = _by_gaps(rivals, influences, own_design, options)
-    replicates = _replicates(resampled, design, options)
-    for key, rivals in resampled.items():
+    return ranked | _resampled_rankings(resampled, design, options)
+
+
+def _resampled_rankings(
+    columns: Mapping[K, Sequence[Rival]], design: Design, options: ScoreOptions
+) -> dict[K, Ranking]:
+    """Rank columns whose rivals all have replicates."""
+    ranked: dict[K, Ranking] = {}
+    replicates = _replicates(columns, design, options)
+    for key, rivals in columns.items():
         samples = {rival.name: replicates.get((key, rival.name)) for rival in rivals}
         if all(sample is not None for sample in samples.values()):
             ranked[key] = _resampled(rivals, samples, options)
