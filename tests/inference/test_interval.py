@@ -163,12 +163,15 @@ def test_options_are_honoured():
     assert influence.value == score(RISK, PROB)
 
 
-def test_few_errors_give_no_interval_of_a_loss():
+def test_few_errors_are_bounded_and_not_compared():
     prob, target = np.linspace(0.6, 0.99, 100), np.ones(100, int)
     target[:3] = 0
-    interval = interval_of(influence_of(scores.nll, prob, target))
-    assert "only 3 of 100 items are wrong" in interval.reason
-    assert not interval_of(influence_of(scores.accuracy, prob, target)).reason
+    influence = influence_of(scores.nll, prob, target)
+    found = interval_of(influence)
+    # As if the share of errors were .085, and all of them the surest items.
+    assert found.low < influence.value < 0.4 < found.high < 0.7
+    assert "few" in found.method
+    assert "only 3 of 100 items are wrong" in influence.uncompared
 
 
 def test_squared_errors_have_no_interval_but_can_be_compared():

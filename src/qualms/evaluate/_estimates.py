@@ -36,6 +36,7 @@ K = TypeVar("K", bound=Hashable)
 AT_A_TIME = 1 << 24
 """Items whose influences are worked on at a time, in all threads together."""
 UNKNOWN = "no interval is known to hold for this score"
+ALIKE = "all items are alike: nothing tells how the score varies"
 FEW = "without replicates this score has no interval; ask for resamples"
 
 
@@ -200,6 +201,8 @@ def _by_replicates(
         resampled = entries[0].resampled is not None
         return no_interval(FEW if resampled and not options.resamples else UNKNOWN)
     interval = percentile_interval(replicates, level=options.level)
+    if interval.low == interval.high:
+        return no_interval(ALIKE)
     return ConfidenceInterval(
         low=interval.low,
         high=interval.high,

@@ -12,6 +12,7 @@ import numpy as np
 
 from qualms.arrays import Array
 from qualms.evaluate._estimates import (
+    ALIKE,
     UNKNOWN,
     Designs,
     K,
@@ -27,6 +28,7 @@ from qualms.inference import (
     confidence_set,
     influence_difference,
     influence_replicates,
+    why_uncompared,
 )
 from qualms.scores import Difference, paired_difference
 from qualms.scores.influence import BinGaps, SmoothGaps
@@ -75,25 +77,38 @@ def rankings(
             continue
         influences = {rival.name: influences_of(rival.entries) for rival in rivals}
         own_design = designs.of(rivals[0].entries[0].index)
-        if all(_usable(repeats) for repeats in influences.values()):
+        if reason := why_uncompared(influences.values(), own_design):
+            ranked[key] = uncompared(rivals, reason)
+        elif all(_usable(repeats) for repeats in influences.values()):
             ranked[key] = _by_influence(rivals, influences, own_design, options)
         elif not all(influences.values()):
             resampled[key] = rivals
         elif by_gaps:
             ranked[key] = _by_gaps(rivals, influences, own_design, options)
-    replicates = _replicates(resampled, design, options)
-    for key, rivals in resampled.items():
-        replicates_by_name = {
-            rival.name: replicates.get((key, rival.name)) for rival in rivals
-        }
-        samples = {
-            name: sample
-            for name, sample in replicates_by_name.items()
-            if sample is not None
-        }
-        if len(samples) == len(rivals):
-            ranked[key] = _by_replicates(rivals, samples, options)
+    return ranked | _resampled_rankings(resampled, design, options)
+
+
+def _resampled_rankings(
+    columns: Mapping[K, Sequence[Rival]], design: Design, options: ScoreOptions
+) -> dict[K, Ranking]:
+    """Rank columns whose rivals all have replicates."""
+    ranked: dict[K, Ranking] = {}
+    replicates = _replicates(columns, design, options)
+    for key, rivals in columns.items():
+        samples = {rival.name: replicates.get((key, rival.name)) for rival in rivals}
+        if all(sample is not None for sample in samples.values()):
+            ranked[key] = _resampled(rivals, samples, options)
     return ranked
+
+
+def _resampled(
+    rivals: Sequence[Rival], samples: Mapping[str, Array | None], options: ScoreOptions
+) -> Ranking:
+    """Rank by replicates, unless one of the rivals never changes."""
+    known = {name: sample for name, sample in samples.items() if sample is not None}
+    if any(float(np.ptp(sample)) == 0.0 for sample in known.values()):
+        return uncompared(rivals, ALIKE)
+    return _by_replicates(rivals, known, options)
 
 
 def _by_gaps(
@@ -118,14 +133,22 @@ def _by_gaps(
                 influences, design=design, level=options.level, seed=options.seed
             )
         )
-    values = {rival.name: rival.value for rival in rivals}
-    best = min(values, key=values.__getitem__)
+    return uncompared(rivals, reason or UNKNOWN)
+
+
+def uncompared(rivals: Sequence[Rival], reason: str) -> Ranking:
+    """Return the ranking of rivals of which none can be said to be better."""
+    entry = rivals[0].entries[0]
+    aim, sign = entry.aim, -1.0 if entry.better == "higher" else 1.0
+    values = {r.name: r.value if aim is None else abs(r.value - aim) for r in rivals}
+    sign = sign if aim is None else 1.0
+    best = min(values, key=lambda name: sign * values[name])
     group = ConfidenceSet(
         best=best,
         members=tuple(values),
         p=dict.fromkeys(values, 1.0),
         eliminated=(),
-        reason=reason or UNKNOWN,
+        reason=reason,
     )
     differences = {
         name: Difference(

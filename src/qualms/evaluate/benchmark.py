@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeVar
 
 from threadpoolctl import threadpool_limits
 
+from qualms.evaluate._dead_uncertainty import name_dead
 from qualms.evaluate._estimates import (
     Estimated,
     estimated,
@@ -144,17 +145,28 @@ class _Gathered:
         for judged in lines:
             self._skip(judged)
             variant, row = judged.line.variant, judged.line.row
-            for warning in (w for repeat in judged.repeats for w in repeat.warnings):
-                lines_of = self.warned.setdefault(warning, {})
-                lines_of[f"{row.label} on {variant.label}"] = None
+            self._warn(judged, *(w for r in judged.repeats for w in r.warnings))
             self.costs[variant.name, row.name] = _cost(judging.reader, judged.specs)
-        numbers = [(j, estimated(j.repeats, options)) for j in lines if j.repeats]
+        numbers = []
+        for judged in (line for line in lines if line.repeats):
+            named, dead = name_dead(
+                estimated(judged.repeats, options),
+                judged.repeats[0].design,
+                level=options.level,
+            )
+            numbers.append((judged, named))
+            self._warn(judged, *dead)
         ranked = _rankings(numbers, options)
         for judged, each in numbers:
             for number in each:
                 ranking = ranked.get(_column(judged.line, number))
                 self.results.append(_result(judged.line, number, ranking))
             self._draw(judged)
+
+    def _warn(self, judged: _JudgedLine, *warnings: str) -> None:
+        for warning in warnings:
+            name = f"{judged.line.row.label} on {judged.line.variant.label}"
+            self.warned.setdefault(warning, {})[name] = None
 
     def _draw(self, judged: _JudgedLine) -> None:
         line, repeats = judged.line, judged.repeats

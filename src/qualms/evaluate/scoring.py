@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.evaluate._compare import Comparison, compare
+from qualms.evaluate._dead_uncertainty import name_dead
 from qualms.evaluate._declared_scores import with_declared_scores
 from qualms.evaluate._estimates import Estimated, estimated
 from qualms.evaluate._results import Results
@@ -110,7 +111,9 @@ def _scored(
         notes = (*notes, NO_GROUPS)
     with shared_sorts(), measuring(options) as options:
         judgement = judge_file(predictions, val, options)
-        estimates = estimated([judgement], options)
+        estimates, dead = name_dead(
+            estimated([judgement], options), judgement.design, level=options.level
+        )
     results = Results(
         name=name or _name_of(predictions),
         header=predictions.header,
@@ -120,7 +123,13 @@ def _scored(
         rows=tuple(map(_row, estimates)),
         curves=judgement.curves,
         histograms=judgement.histograms,
-        notes=(*predictions.notes, *notes, *judgement.notes, *judgement.warnings),
+        notes=(
+            *dead,
+            *predictions.notes,
+            *notes,
+            *judgement.notes,
+            *judgement.warnings,
+        ),
         level=options.level,
         resamples=options.resamples,
         seed=options.seed,

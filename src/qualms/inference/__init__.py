@@ -11,6 +11,7 @@ from qualms.inference._design import (
     joined_clusters,
     sampling_design,
 )
+from qualms.inference._few import why_uncompared
 from qualms.inference._shares import exact_interval, wilson_ends
 from qualms.inference.confidence_set import (
     ConfidenceSet,
@@ -74,6 +75,7 @@ __all__ = [
     "recall_influence",
     "referral_influence",
     "sampling_design",
+    "why_uncompared",
     "wilson_ends",
     "worst_stratum_influence",
 ]

@@ -10,12 +10,14 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from qualms.arrays import Array
 from qualms.inference._design import Design
+from qualms.inference._few import ROUNDING, unseen_variance
 from qualms.inference.interval import LEAST_FREEDOM, mean_values
 from qualms.scores import Better
 from qualms.scores.influence import Influence
@@ -130,11 +132,13 @@ def elimination(
     rows = len(loss)
     high = loss if high is None else high
     error = standard_errors(centre)
+    least = ROUNDING * float(np.abs(loss).max())
+    error = np.where(error > least, error, 0.0)
     # Two rows without any difference in any replicate are equal, or surely differ.
     t = np.divide(
         loss[:, None] - high,
         error,
-        out=np.where(loss[:, None] > high, np.inf, 0.0),
+        out=np.where(loss[:, None] - high > least, np.inf, 0.0),
         where=error > 0.0,
     )
     inverse = np.divide(1.0, error, out=np.zeros_like(error), where=error > 0.0)
@@ -213,12 +217,26 @@ def influence_replicates(
         values = np.array([influence.value for influence in row])
         if len(values) > 1:
             covariance[place, place] += values.var(ddof=1) / len(values)
+    covariance += np.diag(_unseen(repeats))
     freedom = _freedom(sums)
     rng = np.random.default_rng(seed)
     noise = normal_noise(covariance, replicates, rng)
     noise *= np.sqrt(freedom / rng.chisquare(freedom, size=(replicates, 1)))
     centre = [float(np.mean([influence.value for influence in row])) for row in repeats]
     return {name: centre[place] + noise[:, place] for place, name in enumerate(names)}
+
+
+def _unseen(rows: Sequence[Sequence[Influence]]) -> Array:
+    """Return the variance (K,) that few differing decisions leave open of each row."""
+    unseen = np.zeros(len(rows))
+    if not all(np.any(repeat.step) for row in rows for repeat in row):
+        return unseen
+    changes = [mean_values(row) for row in rows]
+    for a, b in combinations(range(len(rows)), 2):
+        # Each row of a pair takes half of it.
+        more = unseen_variance(rows[a], rows[b], changes[a] - changes[b]) / 2.0
+        unseen[[a, b]] = np.maximum(unseen[[a, b]], more)
+    return unseen
 
 
 def _as_list(row: Influence | Sequence[Influence]) -> list[Influence]:

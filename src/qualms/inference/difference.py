@@ -8,6 +8,12 @@ import numpy as np
 from scipy.special import stdtr
 
 from qualms.inference._design import Design
+from qualms.inference._few import (
+    FEWEST_UNITS,
+    ROUNDING,
+    small_inflation,
+    unseen_variance,
+)
 from qualms.inference._shares import student_quantile
 from qualms.inference.interval import (
     LEAST_FREEDOM,
@@ -31,7 +37,7 @@ def influence_difference(
     Both are about the same items, whose influence on the difference is the difference
     of their influences: what the rows share cancels. Seeds of different rows have
     nothing in common. Student's t with Satterthwaite's degrees of freedom; nan where
-    either row has no influence.
+    either row has no influence, or too few items tell (`why_uncompared`).
 
     >>> from qualms.inference import mean_influence
     >>> one, other = mean_influence([0.2, 0.4, 0.9]), mean_influence([0.1, 0.4, 0.7])
@@ -45,9 +51,15 @@ def influence_difference(
         return Difference(value=value, low=math.nan, high=math.nan, p=math.nan)
     change = mean_values(rows[0]) - mean_values(rows[1])
     items = (Design(items=len(change)) if design is None else design).spread(change)
-    items = items._replace(freedom=max(items.freedom, LEAST_FREEDOM))
+    variance = items.variance * small_inflation(*rows) + unseen_variance(*rows, change)
+    items = items._replace(variance=variance, freedom=max(items.freedom, LEAST_FREEDOM))
     spread = joined_spread(items, *(seed_spread(seeds) for seeds in values))
     error = math.sqrt(spread.variance)
+    if max(abs(value), error) <= ROUNDING * float(np.abs(values[0]).max()):
+        return Difference(value=0.0, low=0.0, high=0.0, p=1.0)
+    uncompared = any(repeat.uncompared for row in rows for repeat in row)
+    if items.units < FEWEST_UNITS or uncompared:
+        return Difference(value=value, low=math.nan, high=math.nan, p=math.nan)
     if error == 0.0:
         return Difference(value=value, low=value, high=value, p=float(value == 0.0))
     reach = student_quantile(level, spread.freedom) * error

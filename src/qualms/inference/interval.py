@@ -22,6 +22,7 @@ from qualms.inference._design import Design, Spread
 from qualms.inference._gaps import INVERTED, NORM_BOUND, bin_ends, smooth_ends
 from qualms.inference._shares import (
     effective_size,
+    exact_interval,
     exceedance_ends,
     strata_ends,
     strata_method,
@@ -33,6 +34,7 @@ from qualms.scores.influence import (
     BinGaps,
     Exceedance,
     Influence,
+    RareErrors,
     Scale,
     SmoothGaps,
     Strata,
@@ -40,6 +42,7 @@ from qualms.scores.influence import (
 
 LEAST_FREEDOM = 3.0
 """Fewer degrees of freedom are an accident of a few large values."""
+RARE = "exact binomial bound of the share of wrong items, of which there are few"
 EXACT = "exact binomial bound: the score stands at the end of its range"
 METHOD: dict[Scale, str] = {
     "share": "Wilson's interval",
@@ -129,7 +132,7 @@ def interval_of(
         refused = repeats[0].clustered
     if refused:
         return no_interval(refused)
-    if repeats[0].construction is not None:
+    if any(repeat.construction is not None for repeat in repeats):
         return _from_constructions(repeats, design, level)
     return _from_influence(repeats, design, level)
 
@@ -157,7 +160,7 @@ def _from_constructions(
     return ConfidenceInterval(
         low=max(low, first.low),
         high=min(high, first.high),
-        method=_construction_words(first) + _seed_words(len(repeats)),
+        method=_construction_words(repeats) + _seed_words(len(repeats)),
     )
 
 
@@ -174,6 +177,11 @@ def _constructed(
             return strata_ends(strata, design, level)
         case Exceedance() as exceedance:
             return exceedance_ends(exceedance, design, level)
+        case RareErrors() as rare:
+            own = design if design.items == len(rare.wrong) else None
+            shares = exact_interval(rare.wrong, design=own, level=level)
+            low, high = rare.ends(*shares)
+            return min(low, influence.value), max(high, influence.value)
         case other:
             plain = dataclasses.replace(influence, construction=None)
             interval = interval_of(plain, design=design, level=level)
@@ -181,7 +189,10 @@ def _constructed(
             return max(interval.low - noise, 0.0), interval.high
 
 
-def _construction_words(influence: Influence) -> str:
+def _construction_words(repeats: Sequence[Influence]) -> str:
+    if any(isinstance(repeat.construction, RareErrors) for repeat in repeats):
+        return RARE
+    influence = repeats[0]
     match influence.construction:
         case BinGaps():
             return INVERTED
