@@ -114,7 +114,7 @@ def compare(results: Sequence[Results]) -> Comparison:
     }
     contrasts = (
         _contrast(next(iter(columns[key].values()))[0], ranking)
-        for key, ranking in rankings(rivals, design, options, by_gaps=True).items()
+        for key, ranking in rankings(rivals, design, options).items()
     )
     return Comparison(names=names, contrasts=tuple(contrasts))
 
