@@ -114,6 +114,7 @@ def test_seeds_widen_the_interval_of_their_mean():
 
 def test_a_repeat_of_zeros_and_ones_makes_no_share_of_the_others():
     sizes = np.append(np.ones(31), 0.0), np.append(np.full(30, 2.0), [1.0, 0.0])
+    sizes = *sizes, np.append(np.full(20, 2.0), np.ones(12))
     repeats = [mean_influence(each, bound=2.0) for each in sizes]
     interval = interval_of(repeats)
     middle = np.mean([each.value for each in repeats])

@@ -125,7 +125,7 @@ def compare(results: Sequence[Results]) -> Comparison:
         key: [Rival(name, row.value, (entry,)) for name, (row, entry) in rows.items()]
         for key, rows in columns.items()
     }
-    ranked = rankings(rivals, design, options, by_gaps=True)
+    ranked = rankings(rivals, design, options)
     contrasts = (
         _contrast(next(iter(columns[key].values()))[0], ranking)
         for key, everyone in rivals.items()
