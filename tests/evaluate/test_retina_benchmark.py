@@ -410,7 +410,7 @@ def test_influences_are_derivatives_of_the_scores(made):
     splits = [read(path / name) for name in ("test.npz", "test~shifted.npz")]
     found = entries(*splits)
     followed = {key: e.influence() for key, e in found.items() if e.influence}
-    assert len(followed) == 3 * (5 + 4 + 4) + 2 + 4 + 2
+    assert len(followed) == 3 * (5 + 4 + 4) + 2 + 4 + 2 + 3
     for key, influence in followed.items():
         if influence is not None and influence.values is not None:
             assert influence.value == pytest.approx(found[key].value, abs=1e-9), key
