@@ -184,6 +184,22 @@ def test_the_study_of_blur_has_four_lines_per_row_and_marks_no_best_one(results)
     assert "blur" not in table.about
 
 
+def test_the_study_of_blur_has_its_tables_and_figures_in_preset_small():
+    small = BENCHMARK.plan("small")
+    blurred = [v for v in small.preset.further if v.dataset.options.get("blur")]
+    plan = replace(small, variants=tuple(blurred))
+    made = results_as_published(plan=plan, simulated=True, drawn=True)
+    for name in ("table_12_simulated", "table_13_simulated"):
+        table = tables(made)[name]
+        assert {line.labels[0].split("blur ")[1] for line in table.lines} == {
+            *("5", "10", "20", "30")
+        }
+        assert not table.compares
+    names = {d.name for d in presentation_of(made).figures(made, None)}
+    for figure in ("figure_19_severity", "figure_20_country"):
+        assert f"{figure}_blur30_simulated" in names
+
+
 def test_every_table_says_its_selection_preset_and_data(results, simulated):
     for made in (results, simulated):
         changed = replace(made.plan, changes=("epochs=1",))
