@@ -25,8 +25,8 @@ from qualms.shelf import find
 Source = str | Path | Mapping[str, Any] | Frame | Predictions
 TaskJudge = Callable[[Predictions, Predictions | None, ScoreOptions], Judgement]
 
-# Squares and sums of larger numbers would no longer be finite.
-LARGEST = 1e100
+# Fourth powers and sums of larger numbers would no longer be finite.
+LARGEST = 1e70
 LONGEST = 40
 """Characters that tell runs of the same name apart; else their files do."""
 NO_GROUPS = "scores by group need an array 'group', and there is none"
@@ -150,7 +150,7 @@ class _Asked(NamedTuple):
             )
         taken = taken_from(source, header=header, task=self.task, logits=self.logits)
         taken.require_target()
-        _refuse_huge(taken)
+        refuse_huge(taken)
         return taken
 
     def with_gallery(
@@ -176,7 +176,8 @@ def taken_from(
     return build(source, header=header, task=task, logits=logits)
 
 
-def _refuse_huge(predictions: Predictions) -> None:
+def refuse_huge(predictions: Predictions) -> None:
+    """Raise if a number is too large to compute with."""
     for name, array in predictions.arrays.items():
         if array.dtype != np.float64:
             continue
