@@ -26,8 +26,8 @@ from qualms.shelf import find
 Source = str | Path | Mapping[str, Any] | Frame | Predictions
 TaskJudge = Callable[[Predictions, Predictions | None, ScoreOptions], Judgement]
 
-LARGEST = 1e100
-"""Squares and sums of larger numbers would not be finite."""
+LARGEST = 1e70
+"""Fourth powers and sums of larger numbers would not be finite."""
 LONGEST = 40
 """Longest text that distinguishes runs of the same name; else their files do."""
 NO_GROUPS = "scores by group need an array 'group', and there is none"
@@ -157,7 +157,7 @@ class _Reader(NamedTuple):
             )
         predictions = predictions_of(source, header=header, **self._asdict())
         predictions.require_target()
-        _refuse_huge(predictions)
+        refuse_huge(predictions)
         return predictions
 
     def with_gallery(
@@ -188,7 +188,8 @@ def predictions_of(
     )
 
 
-def _refuse_huge(predictions: Predictions) -> None:
+def refuse_huge(predictions: Predictions) -> None:
+    """Raise if a number is too large to compute with."""
     for name, array in predictions.arrays.items():
         if array.dtype != np.float64:
             continue

@@ -33,6 +33,8 @@ __all__ = [
     "smooth_ece",
 ]
 
+ROUNDING = 1e-12
+"""Largest gap of a bin that rounding alone may leave."""
 ITEMS_PER_BIN = 30
 """Bins of equal mass, and of one class, need so many items on average."""
 TOO_WIDE = "the interval of the smooth error is too wide where items stand in clusters"
@@ -246,11 +248,13 @@ def equal_width_bin(values: Array, bins: int) -> Index:
 
 
 def _of_gaps(gaps: BinGaps) -> Influence:
+    # A gap that is zero but for rounding has a sign that depends on the items' order.
+    total = np.where(np.abs(gaps.total) > ROUNDING, gaps.total, 0.0)
     return Influence(
         value=float(np.abs(gaps.total).sum()),
         values=None,
         scale="linear",
-        construction=gaps,
+        construction=gaps._replace(total=total),
     )
 
 
