@@ -116,8 +116,15 @@ def score(
     intervals: dict[str, Any] = {"resamples": resamples, "level": level, "seed": seed}
     more: dict[str, Any] = {"alpha": alpha, "nearest": tuple(nearest or ())}
     options = ScoreOptions(by_group=by_group, **intervals, **more)
-    reading = {"task": task, "logits": logits, "renormalise": renormalise}
-    scores_of = partial(score_files, files, val=val, names=name, **reading)
+    scores_of = partial(
+        score_files,
+        files,
+        val=val,
+        names=name,
+        task=task,
+        logits=logits,
+        renormalise=renormalise,
+    )
     with _progress(options, quiet=as_json) as watched:
         scored = scores_of(options=watched, force_val=force_val, gallery=gallery)
     if chosen:
