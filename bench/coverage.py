@@ -16,6 +16,8 @@ import time
 import types
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -38,14 +40,19 @@ import numpy as np
 from bench.former_ties import former_ties
 from bench.populations import (
     CALIBRATION,
+    FEW,
     POPULATIONS,
+    Population,
     calibrated_rows,
     detecting_rows,
+    equal_rows,
 )
 from scipy.special import ndtr
 from scipy.stats import binom
 
 from qualms import scores
+from qualms.evaluate._ranking import Rival, rankings
+from qualms.evaluate.entry import ScoreOptions, bound_entry
 from qualms.inference import (
     EXACT,
     Design,
@@ -55,6 +62,7 @@ from qualms.inference import (
     influence_of,
     influence_replicates,
     mean_influence,
+    sampling_design,
 )
 
 SIZES = (200, 1_000, 10_000)
@@ -65,6 +73,42 @@ GAP_SETS, GAP_SIZES, SMOOTH_ROWS = 1_000, (1_000, 4_000), 5
 FORMER_REPETITIONS = 500
 POWER = (1.0, 2.0, 3.0)
 """By how many standard errors of a difference one row is better than all others."""
+FEW_REPETITIONS = 500
+SMALL_SETS, SMALL_SIZES, SMALL_ROWS = 300, (1, 3, 5, 10, 20, 50, 200), (2,)
+SMALL_KINDS = (
+    "two classes",
+    "5 % positives",
+    "ten classes",
+    "accuracy .99",
+    "regression",
+)
+SMALL_CLASSES = (
+    scores.accuracy,
+    scores.balanced_accuracy,
+    scores.mcc,
+    scores.macro_f1,
+    scores.nll,
+    scores.brier,
+    scores.ece,
+    scores.smooth_ece,
+    scores.aurc,
+    scores.eaurc,
+    scores.augrc,
+    scores.risk_at_coverage,
+)
+SMALL_SCORES = {
+    2: (*SMALL_CLASSES, scores.auroc, scores.auprc),
+    10: (*SMALL_CLASSES, scores.macro_auroc, scores.top_k_accuracy),
+}
+SMALL_VALUES = (
+    scores.mae,
+    scores.crps_gaussian,
+    scores.regression_ece,
+    scores.coverage,
+    scores.interval_length,
+    scores.interval_score,
+    scores.aurc,
+)
 FORMER = {
     "Accuracy": scores.accuracy,
     "NLL": scores.nll,
@@ -102,26 +146,31 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--tables", action="store_true")
     parser.add_argument("--docs", default="", help="page whose tables are replaced")
-    parser.add_argument("--only", default="", help="names of populations, by comma")
-    parser.add_argument("--kinds", default="", help="truth, cover, ties, gaps, former")
+    parser.add_argument("--only", default="", help="names of populations, by semicolon")
+    parser.add_argument(
+        "--kinds", default="", help="truth, cover, ties, gaps, few, small, former"
+    )
     return parser.parse_args()
 
 
 def _run(arguments: argparse.Namespace, out: Path) -> None:
     """Do every task that is not in the file yet; each adds one line to it."""
-    chosen = [name for name in arguments.only.split(",") if name] or list(POPULATIONS)
+    chosen = [name for name in arguments.only.split(";") if name]
+    chosen = chosen or [*POPULATIONS, *FEW_NAMES]
     log = out / "counts.jsonl"
     done = {tuple(line["task"]) for line in _read(log)}
-    truths = {name: ("truth", name) for name in chosen}
+    tasks = [
+        task
+        for task in _tasks(chosen, arguments.quick)
+        if task not in done and task[0] in (arguments.kinds or task[0])
+    ]
+    judged = {task[1] for task in tasks if task[0] in ("cover", "former", "few")}
+    truths = {name: ("truth", name) for name in chosen if name in judged}
     start = time.monotonic()
     with ProcessPoolExecutor(arguments.workers) as pool, log.open("a") as file:
         for stage in (
             [task for task in truths.values() if task not in done],
-            [
-                task
-                for task in _tasks(chosen, arguments.quick)
-                if task not in done and task[0] in (arguments.kinds or task[0])
-            ],
+            tasks,
         ):
             known = {
                 line["task"][1]: line["found"]
@@ -153,7 +202,7 @@ def _tasks(chosen: list[str], quick: bool) -> Iterator[Task]:
         for size in SIZES[:2] if quick else SIZES:
             block = 20 if quick else REPETITIONS[size] // TURNS
             for name in chosen:
-                if size in POPULATIONS[name].sizes:
+                if name in POPULATIONS and size in POPULATIONS[name].sizes:
                     yield "cover", name, str(size), str(turn * block), str(block)
         block = 100 if quick else SETS // TURNS
         for rows, kind, size in itertools.product(ROWS, ("accuracy", "nll"), SIZES[:2]):
@@ -171,11 +220,23 @@ def _tasks(chosen: list[str], quick: bool) -> Iterator[Task]:
             for kind in kinds:
                 first = str(turn * block)
                 yield "gaps", label, kind, str(rows), str(size), first, str(block)
+        yield from _few_tasks(chosen, turn, quick)
         block = 20 if quick else FORMER_REPETITIONS // TURNS
         if COMPILED:
             former = [name for name in FORMER_AT if name in chosen]
             for name, size in itertools.product(former, SIZES[:2]):
                 yield "former", name, str(size), str(turn * block), str(block)
+
+
+def _few_tasks(chosen: list[str], turn: int, quick: bool) -> Iterator[Task]:
+    """Samples of few items or errors: intervals, and comparisons of equal rows."""
+    block = 20 if quick else FEW_REPETITIONS // TURNS
+    for name in chosen:
+        for size in FEW[name.removeprefix(FEWER)].sizes if FEWER in name else ():
+            yield "few", name, str(size), str(turn * block), str(block)
+    block = 20 if quick else SMALL_SETS // TURNS
+    for rows, kind, size in itertools.product(SMALL_ROWS, SMALL_KINDS, SMALL_SIZES):
+        yield "small", kind, str(rows), str(size), str(turn * block), str(block)
 
 
 def _carried_out(task: Task, truth: dict[str, float]) -> dict:
@@ -184,9 +245,11 @@ def _carried_out(task: Task, truth: dict[str, float]) -> dict:
         "cover": _covered,
         "ties": _sets,
         "gaps": _gap_sets,
+        "few": _covered,
+        "small": _small_sets,
         "former": _former,
     }[task[0]]
-    if task[0] in ("cover", "former"):
+    if task[0] in ("cover", "few", "former"):
         return work(truth, *task[1:])
     return work(*task[1:])
 
@@ -200,8 +263,17 @@ def _rng(*key: int | str) -> np.random.Generator:
 # ---------------------------------------------------------------- coverage
 
 
+FEWER = "few: "
+"""Before the names of populations that are drawn in small samples."""
+FEW_NAMES = tuple(FEWER + name for name in FEW)
+
+
+def _population(name: str) -> Population:
+    return FEW[name.removeprefix(FEWER)] if FEWER in name else POPULATIONS[name]
+
+
 def _truth(name: str) -> dict[str, float]:
-    population = POPULATIONS[name]
+    population = _population(name)
     items = population.draw(population.truth_items, _rng("truth", name))
     found = {}
     for case in population.cases:
@@ -214,7 +286,7 @@ def _covered(
     truth: dict[str, float], name: str, size: str, first: str, block: str
 ) -> dict[str, list[float]]:
     """Per score: intervals given, those that hold, truth below, width, and exact."""
-    population = POPULATIONS[name]
+    population = _population(name)
     count = {case.label: [0.0] * 5 for case in population.cases}
     raw: dict[str, list] = {case.label: [] for case in population.cases}
     for repetition in range(int(first), int(first) + int(block)):
@@ -328,6 +400,56 @@ def _gap_group(score, population, better: float, rng):
         for row in range(rows)
     }
     return compare_gaps(table, design=design)
+
+
+def _small_sets(kind: str, rows: str, size: str, first: str, block: str) -> dict:
+    """By score, how often equal rows are told apart, and how often that is tried."""
+    count: dict[str, list[int]] = {}
+    items, options = int(size), ScoreOptions(resamples=0, workers=1)
+    for repetition in range(int(first), int(first) + int(block)):
+        rng = _rng("small", kind, rows, size, repetition)
+        drawn = equal_rows(kind, int(rows), items, rng)
+        columns: dict[str, list[Rival]] = {}
+        for row in range(int(rows)):
+            for entry in _small_entries(drawn, row, items):
+                rival = Rival(str(row), entry.value, (entry,))
+                columns.setdefault(entry.score_name, []).append(rival)
+        ranked = rankings(columns, sampling_design(items), options, by_gaps=True)
+        for score in columns:
+            found = count.setdefault(score, [0, 0, 0])
+            if score not in ranked or ranked[score].group.reason:
+                continue
+            group, differences = ranked[score]
+            found[0] += 1
+            found[1] += len(group.members) < int(rows)
+            found[2] += any(
+                d.low > 0.0 or d.high < 0.0 or d.p < LEVEL for d in differences.values()
+            )
+    return {"count": count}
+
+
+def _small_entries(drawn, row: int, items: int):
+    """The entries of one of several equal rows."""
+    index = np.arange(items)
+    if "mean" in drawn:
+        mean, var = drawn["mean"][:, row], drawn["var"][:, row]
+        half = 1.645 * np.sqrt(var)
+        arrays = {"mean": mean, "var": var, "target": drawn["target"]}
+        arrays |= {"lower": mean - half, "upper": mean + half, "uncertainty": var}
+        arrays["risk"] = np.abs(mean - drawn["target"])
+        for score in SMALL_VALUES:
+            options = {"alpha": 0.1} if score is scores.interval_score else {}
+            entry = bound_entry(partial(score, **options), arrays, index)
+            yield replace(entry, aim=0.9 if score is scores.coverage else None)
+        return
+    probs, target = drawn["probs"][:, row], drawn["y"]
+    classes = probs.shape[1]
+    arrays = {"probs": probs, "target": target, "uncertainty": -probs.max(axis=1)}
+    arrays["risk"] = (probs.argmax(axis=1) != target).astype(float)
+    if classes == 2:
+        arrays |= {"score": probs[:, 1], "positive": target == 1}
+    for score in SMALL_SCORES[classes]:
+        yield bound_entry(score, arrays, index)
 
 
 def _sets(kind: str, rows: str, size: str, first: str, block: str) -> dict:

@@ -192,9 +192,9 @@ def shifted_sets(n: int, rng: Rng) -> Items:
     return {"u": u, "moved": moved, "right": right, "sample": moved.astype(int)}
 
 
-def two_models(n: int, rng: Rng) -> Items:
+def two_models(n: int, rng: Rng, *, share=0.4) -> Items:
     """Two classifiers of correlated errors, the second a little worse."""
-    y = (rng.random(n) < 0.4).astype(int)
+    y = (rng.random(n) < share).astype(int)
     common = rng.standard_normal(n)
     items: Items = {"y": y, "positive": y == 1}
     for name, gap in (("a", 1.6), ("b", 1.4)):
@@ -453,6 +453,138 @@ POPULATIONS: dict[str, Population] = {
         retrieval, RETRIEVAL, sizes=(200, 1_000), truth_items=200, relative=True
     ),
 }
+
+
+# ---------------------------------------------------------------- few items or errors
+
+
+def stated(n: int, rng: Rng, *, confidence: Any, error: float = 0.0) -> Items:
+    """Items of a stated `confidence`, a number or a draw (n,), right that often.
+
+    `error` is by how much all of them are less often right than stated.
+    """
+    drawn = confidence(n, rng) if callable(confidence) else np.full(n, confidence)
+    one = rng.random(n) < 0.5
+    right = rng.random(n) < drawn - error
+    y = np.where(right, one, ~one).astype(int)
+    return binary(np.where(one, drawn, 1.0 - drawn), y)
+
+
+def near_one(n: int, rng: Rng) -> np.ndarray:
+    """Confidences of a saturated network: Beta(30, 0.6), .98 on average."""
+    return np.maximum(rng.beta(30.0, 0.6, n), 0.5)
+
+
+def two_models_missing(n: int, rng: Rng, *, share: float = 0.05) -> Items:
+    """Two classifiers of correlated errors that miss most of the few positives."""
+    y = (rng.random(n) < share).astype(int)
+    common = rng.standard_normal(n)
+    items: Items = {"y": y, "positive": y == 1}
+    for name, gap in (("a", 2.9), ("b", 2.5)):
+        logit = -1.25 + gap * (y - 0.5) + 0.9 * common + 0.8 * rng.standard_normal(n)
+        items[name] = expit(logit)
+        items[f"{name}_risk"] = ((logit > 0) != (y == 1)).astype(float)
+        items[f"{name}_u"] = -np.abs(logit)
+    return items
+
+
+def sure_classes(n: int, rng: Rng, *, confidence: float = 0.99) -> Items:
+    """Ten classes, all items with the same calibrated confidence."""
+    y = rng.integers(10, size=n)
+    wrong = (y + rng.integers(1, 10, size=n)) % 10
+    says = np.where(rng.random(n) < confidence, y, wrong)
+    probs = np.full((n, 10), (1.0 - confidence) / 9)
+    probs[np.arange(n), says] = confidence
+    risk = (says != y).astype(float)
+    return {"probs": probs, "y": y, "risk": risk, "u": -probs.max(axis=1)}
+
+
+ERRORS = (
+    scored("ECE", scores.ece, "probs", "y"),
+    scored("Smooth ECE", scores.smooth_ece, "probs", "y"),
+    scored("NLL", scores.nll, "probs", "y"),
+    scored("Brier", scores.brier, "probs", "y"),
+    scored("E-AURC", scores.eaurc, "risk", "u"),
+)
+RARE = (
+    compared(
+        "Balanced accuracy, difference",
+        scores.balanced_accuracy,
+        ("a", "y"),
+        ("b", "y"),
+    ),
+    compared("MCC, difference", scores.mcc, ("a", "y"), ("b", "y")),
+    compared(
+        "Risk at 80 %, difference",
+        scores.risk_at_coverage,
+        ("a_risk", "a_u"),
+        ("b_risk", "b_u"),
+    ),
+    compared("Accuracy, difference", scores.accuracy, ("a", "y"), ("b", "y")),
+    compared("AUROC, difference", scores.auroc, ("a", "positive"), ("b", "positive")),
+)
+FEW_SIZES = (20, 30, 50, 100, 200)
+_few = partial(Population, sizes=FEW_SIZES, truth_items=400_000)
+FEW: dict[str, Population] = {
+    "sure of .97": _few(partial(stated, confidence=0.97), ERRORS, calibrated=True),
+    "sure of .99": _few(partial(stated, confidence=0.99), ERRORS, calibrated=True),
+    "sure of .995": _few(partial(stated, confidence=0.995), ERRORS, calibrated=True),
+    "near 1": _few(partial(stated, confidence=near_one), ERRORS, calibrated=True),
+    "ten classes, sure of .99": _few(sure_classes, ERRORS, calibrated=True),
+    "sure of .99, right .95": _few(
+        partial(stated, confidence=0.99, error=0.04), ERRORS
+    ),
+    "sure of .8, right .99": _few(partial(stated, confidence=0.8, error=-0.19), ERRORS),
+    "accuracy .99": _few(partial(separated, gap=9.3), ERRORS),
+    "balanced": _few(separated, ERRORS),
+    "15 % positives": _few(
+        partial(separated, share=0.15, shift=-1.25, gap=1.5, noise=1.0), ERRORS
+    ),
+    "calibrated": _few(by_probability, ERRORS, calibrated=True),
+    "over-confident": _few(partial(by_probability, factor=2.5, spread=1.5), ERRORS),
+    "ten classes": _few(ten_classes, ERRORS),
+    "ten classes, calibrated": _few(
+        partial(ten_classes, calibrated=True), ERRORS, calibrated=True
+    ),
+    "two models, 5 % positives": Population(
+        two_models_missing, RARE, sizes=(100, 200, 1_000)
+    ),
+    "two models, 40 % positives": Population(two_models, RARE, sizes=(20, 50, 200)),
+    "regression": Population(
+        regression,
+        (scored("Regression ECE", scores.regression_ece, "mean", "var", "target"),),
+        sizes=(50, 100, 200, 1_000),
+    ),
+    "regression, t3 errors": Population(
+        partial(regression, freedom=3.0),
+        (scored("Regression ECE", scores.regression_ece, "mean", "var", "target"),),
+        sizes=(50, 100, 200, 1_000),
+    ),
+}
+"""Models that are seldom wrong, and samples of few items."""
+
+
+def equal_rows(kind: str, rows: int, n: int, rng: Rng) -> Items:
+    """Rows of equal quality: their errors are exchangeable, and correlated by .5.
+
+    Probabilities (n, rows, C), uncertainties, risks; or the errors of regression.
+    """
+    if kind == "regression":
+        scale = np.exp(0.5 * rng.standard_normal(n))[:, None]
+        noise = rng.standard_t(3.0, (n, 1)) + rng.standard_normal((n, rows))
+        var = np.square(1.5 * scale) * np.exp(0.3 * rng.standard_normal((n, rows)))
+        return {"mean": scale * noise, "var": var, "target": np.zeros(n)}
+    classes = 10 if kind == "ten classes" else 2
+    weight = np.linspace(2.0, 0.5, 10) if classes == 10 else np.array([0.5, 0.5])
+    if kind == "5 % positives":
+        weight = np.array([0.95, 0.05])
+    y = rng.choice(classes, size=n, p=weight / weight.sum())
+    both = rng.standard_normal((n, 1, classes))
+    logit = both + rng.standard_normal((n, rows, classes))
+    logit[np.arange(n), :, y] += {"accuracy .99": 4.7}.get(kind, 2.0)
+    logit += np.log(weight)
+    probs = softmax(1.5 * logit, axis=2)
+    return {"probs": probs, "y": y}
 
 
 # ---------------------------------------------------------------- equal rows

@@ -39,10 +39,11 @@ BENCHMARKS = {
         "Do prediction intervals keep their coverage? Simulated cells, the paper's ten"
         " kinds of interval.",
     ),
-    "values --methods softmax,ttd,ensemble,tta,ssn": (
+    "values/toy_1,toy_2 --methods softmax,ttd,ensemble,tta,ssn": (
         "VALUES: uncertainty of segmentation, by its parts",
         "Which prediction model, measure and aggregation makes the uncertainty of"
-        " pixels useful? Toy images with known causes of uncertainty.",
+        " pixels useful? Toy images with known causes of uncertainty: raters who"
+        " disagree, and shapes that were never seen.",
     ),
     "url --methods ce,elk,losspred,sngp": (
         "URL: uncertainty of representations on unseen classes",

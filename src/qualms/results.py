@@ -84,6 +84,9 @@ class Result:
     """How the interval was made."""
     no_interval: str = ""
     """Why there is none, where the value is defined."""
+    covers: str = ""
+    """What the interval covers: other "items", "items and seeds"; or "these runs" where
+    these are too few to say how far others lie. `values` shows their range."""
     no_winner: str = ""
     """Why no row of its column is marked as best."""
     why: str = ""
@@ -117,7 +120,10 @@ NUMBERS = (
     *("value", "spread", "low", "high", "released", "released_spread"),
     *("difference", "difference_low", "difference_high"),
 )
-TEXTS = ("best", "interval_method", "no_interval", "no_winner", "why", "note")
+TEXTS = (
+    *("best", "interval_method", "no_interval", "covers", "no_winner"),
+    *("why", "note"),
+)
 SERIES = ("values", "released_values")
 TIED = "tied"
 PROVENANCE = (

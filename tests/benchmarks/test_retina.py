@@ -204,6 +204,37 @@ def test_presets_need_so_many_runs(name, runs, real):
     assert sum(s.dataset.name == "eyepacs" for s in specs) == real
 
 
+@pytest.mark.parametrize(
+    ("preset", "variant", "expected"),
+    [
+        ("demo", "country_mild", "5a5f9f9f056b40d7"),
+        ("demo", "severity_mild", "3ae188009b418c6e"),
+        ("demo", "country_mild_joint", "6d3e9002de60bcf9"),
+        ("small", "country_mild", "8e560edf24efaf5a"),
+        ("small", "severity_mild", "4ba0b8553785009f"),
+    ],
+)
+def test_mild_shifts_have_the_runs_of_the_shifts_before_them(preset, variant, expected):
+    assert spec(BENCHMARK.presets[preset], variant, "map").hash == expected
+
+
+@each_preset
+def test_every_simulated_shift_deceives_or_is_called_mild(preset):
+    simulated = {v.name: v for v in preset.every_variant if v.simulated}
+    calm = {name for name in simulated if "_mild" in name}
+    assert len(simulated) == 2 * len(calm)
+    for name, variant in simulated.items():
+        deceives = variant.dataset.options.get("deceptive", False)
+        assert deceives == (name not in calm)
+        assert ("mild" in variant.label) == (name in calm)
+    for name in calm:
+        options = dict(simulated[name].dataset.options)
+        main = simulated[name.replace("_mild", "")]
+        assert main.dataset.options == options | {"deceptive": True}
+        assert simulated[name] in preset.further
+        assert main.shift != simulated[name].shift
+
+
 @each_preset
 def test_rows_and_variants_have_names_of_their_own(preset):
     assert len(set(preset.rows)) == len(preset.rows)

@@ -1,12 +1,14 @@
 """The values benchmark names what exists, and runs what the paper ran."""
 
 import inspect
+import math
 from collections import Counter
 from dataclasses import replace
 
 import pytest
 
 from qualms.benchmarks.values import values
+from qualms.launch import RunRequest, plans_of
 from qualms.published import published
 from qualms.shelf import find, names
 
@@ -204,6 +206,67 @@ def test_the_paper_trains_as_it_says():
     ranks = [spec(PAPER, n, "ssn").method.options["rank"] for n in ("toy_1", "gta")]
     assert ranks == [5, 10]
     assert spec(PAPER, "gta", "ssn").training["optimiser"] == "rmsprop"
+
+
+def steps(run, items):
+    """How many steps a training takes on that many items, and an SSN's for its mean."""
+    passes = run.training.get("epoch_passes", 1)
+    of_epoch = math.ceil(items * passes / run.training["batch"])
+    alone = run.method.options.get("mean_epochs", 0)
+    return run.training["epochs"] * of_epoch, alone * of_epoch
+
+
+def test_the_paper_trains_volumes_as_many_steps_as_the_released_code():
+    for name in ("toy_1", "toy_2", "toy_3a", "toy_3b"):
+        assert steps(spec(PAPER, name, "softmax"), 160) == (24_000, 0)
+        assert steps(spec(PAPER, name, "ssn"), 160) == (24_000, 800)
+    for name, items in (("lidc_texture", 513), ("screening_lobulation_2", 360)):
+        run = spec(PAPER, name, "softmax", PAPER.seeds[0])
+        assert steps(run, items) == (150 * items, 0)
+        assert run.training["patience"] == 10
+    # The loader of street scenes counts passes.
+    for row in ("softmax", "ssn"):
+        run = spec(PAPER, "gta", row)
+        assert steps(run, 13_157)[0] == 150 * math.ceil(13_157 / 6)
+
+
+@pytest.mark.parametrize(
+    ("variant", "items"),
+    [
+        *((f"toy_{name}", 160) for name in ("1", "2", "3a", "3b")),
+        *(("lidc_texture", 503), ("lidc_malignancy", 204), ("gta", 800)),
+    ],
+)
+def test_an_ssn_is_trained_longest_in_preset_small(variant, items):
+    every, alone = steps(spec(SMALL, variant, "ssn"), items)
+    assert 8_900 < every < 9_100
+    assert 600 < alone < 850
+    for row in ("softmax", "ttd"):
+        assert every > 3 * steps(spec(SMALL, variant, row), items)[0]
+    if variant in ("lidc_texture", "gta"):
+        (line, *_) = part(SMALL, (variant,), ("ssn_queried",)).lines
+        assert line.runs[0].training["epochs"] > 60
+
+
+def test_the_demo_trains_1200_steps_and_leaves_random_weights_to_methods():
+    for name in ("toy_1", "toy_2", "toy_3b"):
+        for row in ("softmax", "ttd", "ssn"):
+            assert steps(spec(DEMO, name, row), 160)[0] == 1_200
+    assert {row.name for row in DEMO.rows} == {*MODELS, "laplace"}
+    for name in ("mfvi", "radial", "rank1"):
+        (plan,) = plans_of("values/toy_2", RunRequest(preset="demo", methods=(name,)))
+        assert {run.method.name for run in plan.runs} == {name}
+
+
+def test_the_published_networks_find_unseen_shapes_as_is_expected_of_the_demo():
+    (expectation,) = (
+        each for each in BENCHMARK.expectations["demo"] if "toy_2" in each.text
+    )
+    labels = {"dataset": "Toy 2", "type": "EU", "aggregation": "patch"}
+    book = published(BENCHMARK.published).table.where(score="ood_auroc", **labels)
+    values = {number.labels["row"]: number.value for number in book}
+    # 300 steps gave TTA 0.55.
+    assert 0.55 < expectation.low < min(values["ensemble"], values["tta"])
 
 
 def test_measures_of_an_ssn_are_swapped():

@@ -437,7 +437,7 @@ def test_a_number_too_large_to_be_squared_is_named(tmp_path):
     arrays = {"target": [1.0, 2.0, 1e200], "mean": [1.0, 2.0, 3.0]}
     code, _, err = run(["score", written(tmp_path, "p.npz", arrays)])
     assert code == 2
-    assert "array 'target' must stay within 1e+100" in err
+    assert "array 'target' must stay within 1e+70" in err
     assert "position (2,) is 1e+200" in err
 
 
@@ -533,3 +533,28 @@ def test_a_dozen_in_processes_of_their_own(tmp_path):
         for (_, _, expected), done in zip(chosen, pool.map(alone, paths), strict=True):
             assert done.returncode == expected, (done.args, done.stderr)
             scored_or_refused(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("array", ["target", "mean", "lower", "upper"])
+@pytest.mark.parametrize("large", [1e60, 1e90])
+def test_numbers_whose_powers_overflow_are_judged_or_named(tmp_path, array, large):
+    rng = np.random.default_rng(0)
+    mean = rng.normal(size=40)
+    arrays = {"target": mean + 0.1, "mean": mean, "lower": mean - 1, "upper": mean + 1}
+    arrays[array] = np.where(np.arange(40) < 4, large, arrays[array])
+    path = tmp_path / "p.npz"
+    write(path, arrays, header={"alpha": 0.1})
+    for words in (["score", path], ["refer", path, "--budget", 0.2]):
+        code, _, err = run(words)
+        if large == 1e90:
+            assert (code, "must stay within 1e+70" in err) == (2, True)
+        else:
+            assert (code, err) == (0, "")
+
+
+def test_a_message_of_a_hundred_thousand_characters_is_cut(tmp_path):
+    code, _, err = run(["list", "x" * 100_000])
+    assert code == 2
+    assert err.startswith("qualms: no shelf 'xxx")
+    assert err.endswith("benchmarks, configs, networks, scores.\n")
+    assert len(err) < 5_000

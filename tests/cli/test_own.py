@@ -299,6 +299,12 @@ def test_pictures_of_different_sizes_with_masks_are_segmented_as_they_are(here):
         (["own", "--from", "none.toml"], "there is no file none.toml"),
         (["own", "--from", "bad.toml"], "no key 'method_s' in bad.toml. Did you mean"),
         (["own", "--from", "broken.toml"], "broken.toml is not TOML"),
+        (["own", "--from", "deep.toml"], "deep.toml must not be nested more than 50"),
+        (["own", "--from", "dots.toml"], "dots.toml must not be nested more than 50"),
+        (
+            ["own", "--from", "date.toml"],
+            "'dataset.side' in date.toml must be text, a number, true or false, got 2",
+        ),
         (["own", "--from", "less.toml"], "less.toml must name the data: add from ="),
         (["own", "--from", "few", "--preset", "paper"], "have no presets, got 'paper'"),
         (["retina", "--from", "few"], "retina has data of its own: leave out --from"),
@@ -322,4 +328,8 @@ def test_mistakes_are_answered_with_a_sentence(words, said, here, capsys, monkey
     (here / "bad.toml").write_text('from = "few"\nmethod_s = ["map"]\n')
     (here / "broken.toml").write_text("from = few")
     (here / "less.toml").write_text("seeds = [1]")
+    deep = "[" * 2000 + "]" * 2000
+    (here / "deep.toml").write_text(f'from = "few"\ndataset.side = {deep}')
+    (here / "dots.toml").write_text(f'from = "few"\nname{".a" * 2000} = 1')
+    (here / "date.toml").write_text('from = "few"\ndataset.side = 2020-01-02')
     assert said in refused(capsys, monkeypatch, *words)

@@ -435,11 +435,13 @@ def test_training_and_judging_work_end_to_end(run, tmp_path):
     assert "1 run: 1 done; " in result.output
     assert "Conformal Prediction" in result.output
     assert "expected effects" in result.output
+    assert "findings of the paper" in result.output
     assert "pool more runs than there are seeds: ensemble" in result.output
     folder = tmp_path / "runs" / "regression"
     (part,) = (folder / "demo").iterdir()
     assert part.name.startswith("part-cells,")
     assert (part / "results.csv").is_file()
+    assert (part / "findings.json").is_file()
     assert list((part / "tables").glob("*.csv"))
     (done,) = folder.glob("*/done.json")
     files = {file.name for file in done.parent.iterdir()}

@@ -621,3 +621,24 @@ def test_mistakes_in_a_recipe_are_told(source, tmp_path):
         Divide(into=("train",), first=0.5)
     with pytest.raises(ValueError, match="first must lie between 0 and 1"):
         Divide(into=("train", "val"), first=1.5)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda head: head.replace(b"{'descr'", b"('descr'"),
+        lambda head: head.replace(b"'|u1'", b"'|x1'"),
+        lambda head: head.replace(b", 3, 4, 1)", b", 3, \x00, 1)"),
+        lambda head: head.replace(b"NUMPY", b"NUMMY"),
+        lambda head: head.replace(b"'shape'", b"'shap_'"),
+    ],
+)
+def test_a_damaged_header_of_a_stored_array_is_named(source, tmp_path, damage):
+    folder = tmp_path / "cache"
+    prepare(recipe_of(source), folder, workers=1)
+    (image,) = folder.glob("arrays-*/train.image.npy")
+    stored = image.read_bytes()
+    image.write_bytes(damage(stored[:128]) + stored[128:])
+    assert image.read_bytes() != stored
+    with pytest.raises(DatasetError, match=r"was damaged after the dataset.*delete"):
+        open_dataset(folder)

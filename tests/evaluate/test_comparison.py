@@ -169,3 +169,46 @@ def test_fpr95_is_compared():
     found = contrast(compared(**files), "ood_fpr95", uncertainty="own")
     assert found.tied == ("far",)
     assert found.difference["near"].low > 0.0
+
+
+@pytest.mark.parametrize("n", [1, 3, 9])
+def test_a_handful_of_items_tells_no_file_from_another(n):
+    target = np.arange(n) % 2
+    right = np.where(target == 1, 0.9, 0.1)
+    comparison = compared(
+        right={"target": target, "prob": right},
+        wrong={"target": target, "prob": 1.0 - right},
+    )
+    assert comparison.contrasts
+    for each in comparison.contrasts:
+        assert "too few to tell" in each.reason
+        assert set(each.tied) == set(each.difference)
+        assert all(np.isnan(gap.p) for gap in each.difference.values())
+
+
+def test_distances_from_an_aim_say_so():
+    comparison = compared(a=regression(width=1.2), b=regression(width=1.1))
+    found = contrast(comparison, "coverage", interval="gaussian")
+    assert found.aim == 0.9
+    assert found.compared == "coverage, distance from 0.9"
+    assert contrast(comparison, "mae").compared == "MAE"
+
+
+def test_a_column_without_a_known_influence_says_why():
+    val = regression(seed=9)
+    comparison = compare(
+        [
+            qualms.score(regression(width=width), val=val, options=QUICK, name=name)
+            for name, width in (("a", 1.2), ("b", 1.1))
+        ]
+    )
+    found = contrast(comparison, "interval_score", interval="conformal")
+    assert found.reason == "how it depends on the validation items is not known"
+    assert found.tied == ("a", "b")
+
+
+def test_intervals_of_equal_length_are_not_told_apart():
+    files = {"a": regression(error=0.5), "b": regression(error=0.6)}
+    found = contrast(compared(**files), "interval_length", interval="gaussian")
+    assert found.tied == ("a", "b")
+    assert {gap.p for gap in found.difference.values()} == {1.0}

@@ -52,6 +52,20 @@ def test_items_and_influence_together_are_refused():
 
 
 def test_a_score_made_of_parts_has_no_complement():
-    influence = influence_of(scores.ece, [0.2, 0.8, 0.6], [0, 1, 1])
+    found = influence_of(scores.ece, np.full(20, 0.7), np.arange(20) % 2)
     with pytest.raises(ValueError, match="made of BinGaps has no complement"):
-        influence.complement()
+        found.complement()
+
+
+def test_a_score_without_any_event_has_no_interval(monkeypatch):
+    @as_score(label="Events", better="lower", tasks=("classification",))
+    def events(target):
+        return float(np.max(target) > 5)
+
+    monkeypatch.setattr(
+        "qualms.evaluate._declared_scores._of_task", lambda _: {"events": events}
+    )
+    arrays = {"probs": np.tile([0.2, 0.8], (40, 1)), "target": np.arange(40) % 2}
+    row = qualms.score(arrays).row("events")
+    assert np.isnan([row.low, row.high]).all()
+    assert "all items are alike" in row.no_interval

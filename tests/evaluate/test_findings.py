@@ -178,6 +178,17 @@ def test_answers_are_printed_in_short_and_complete_on_the_page_and_in_json(tmp_p
     assert list(finding_records(judged.findings)) == data["findings"]
 
 
+def test_answers_of_simulated_data_say_so():
+    benchmark = BENCHMARKS["regression"]
+    plan = benchmark.plan("demo")
+    labels = {**plan.lines[0].labels, "subset": "test", "score": "coverage"}
+    table = ResultsTable.of([result(labels, (0.9,))])
+    console = Console(width=120)
+    with console.capture() as capture:
+        print_findings(BenchmarkResults(plan=plan, table=table), console=console)
+    assert "13 cannot be told, on simulated data" in capture.get()
+
+
 def test_a_benchmark_without_findings_says_nothing():
     judged = judged_by(finding=finding())
     silent = replace(

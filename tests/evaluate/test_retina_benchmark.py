@@ -25,6 +25,7 @@ from qualms.evaluate.subsets import rebalanced
 from qualms.evaluate.truth import ONE_DRAW, UNKNOWN
 from qualms.inference import sampling_design
 from qualms.predictions import pool, read
+from qualms.report.judged import table_cell
 from qualms.scores.as_published import retina as published
 from qualms.study import Expectation
 
@@ -388,35 +389,52 @@ def test_without_a_truth_its_scores_are_left_out(tmp_path):
     assert len(known.values) == 2
 
 
-def test_intervals_hold_the_value_and_narrow_with_the_level(judged, made):
+def test_intervals_hold_the_value_and_narrow_with_the_level(made):
+    one_run = replace(DROPOUT, seeds=(42,), alone=(42,))
+    judged = judge_plan(one_run, made, options=QUICK)
     wide = {}
-    for score in ("accuracy", "nll", "auroc", "referral_accuracy_area"):
-        for where in ("in_domain", "shifted", "joint"):
-            value = number(judged, "country", "mc_dropout", where, score)
-            assert value.low < value.value < value.high
-            wide[where, score] = value.high - value.low
-    detection = number(judged, "country", "map", "joint", "ood_auroc")
+    for score in ("accuracy", "nll", "auroc", "referral_auroc_oracle_area"):
+        for where in ("in_domain", "shifted", "joint", "balanced"):
+            found = number(judged, "country", "mc_dropout", where, score)
+            assert found.low < found.value < found.high
+            assert found.covers == "items"
+            wide[where, score] = found.high - found.low
+    detection = number(judged, "country", "mc_dropout", "joint", "ood_auroc")
     assert detection.low < detection.value < detection.high
-    low = judge_plan(DROPOUT, made, options=replace(QUICK, level=0.5))
+    low = judge_plan(one_run, made, options=replace(QUICK, level=0.5))
     for (where, score), width in wide.items():
-        value = number(low, "country", "mc_dropout", where, score)
-        assert value.high - value.low < width
-    assert math.isnan(number(judged, "country", "map", "balanced", "accuracy").low)
+        found = number(low, "country", "mc_dropout", where, score)
+        assert found.high - found.low < width
+
+
+def test_two_seeds_show_their_range_alone(judged):
+    for score in ("accuracy", "ece", "referral_auroc_oracle_area"):
+        found = number(judged, "country", "map", "in_domain", score)
+        assert len(found.values) == 2
+        assert found.covers == "these runs"
+        assert math.isnan(found.low)
+        assert "2 seeds do not show" in found.no_interval
+        assert "do not show how far others may lie" in found.no_winner
+        shown = table_cell(found).seeds
+        assert shown == (min(found.values), max(found.values))
+    assert any("rows of 2 runs have no interval" in note for note in judged.notes)
+    assert not any("and other seeds" in note for note in judged.notes)
 
 
 def test_influences_are_derivatives_of_the_scores(made):
     """Items that count a little more change a score by their influence."""
     path = folder(made, "country", "mc_dropout", 42)
     splits = [read(path / name) for name in ("test.npz", "test~shifted.npz")]
-    scored_entries = entries(*splits)
-    followed = {key: e.influence() for key, e in scored_entries.items() if e.influence}
-    assert len(followed) == 3 * (5 + 4 + 4) + 2 + 4 + 2
+    found = entries(*splits)
+    followed = {key: e.influence() for key, e in found.items() if e.influence}
+    # Every score of every set, both of the shift, and those of the truth.
+    sets = {key[0] for key, e in found.items() if len(e.index)}
+    assert sets == {"in_domain", "shifted", "joint", "balanced", "rebalanced"}
+    assert len(followed) == 5 * (5 + 4 + 8) + 2 + 4 + 2 + 3
     for key, influence in followed.items():
         if influence is not None and influence.values is not None:
-            assert influence.value == pytest.approx(
-                scored_entries[key].value, abs=1e-9
-            ), key
-            assert len(influence.values) == len(scored_entries[key].index)
+            assert influence.value == pytest.approx(found[key].value, abs=1e-9), key
+            assert len(influence.values) == len(found[key].index)
 
 
 def entries(inside, outside):
@@ -622,8 +640,10 @@ def test_pools_are_noted_where_there_are_some(tmp_path):
 
     assert noted(rows=("map",)) == []
     assert noted(rows=("map",), seeds=(1, 2), pools=((1, 2), (2, 1))) == []
-    (one,) = noted(rows=("map", "map_pair"), seeds=(1, 2), pools=((1, 2), (2, 1)))
-    assert one.startswith("the 2 runs form one pool")
+    assert noted(rows=("map", "map_pair"), seeds=(1, 2), pools=((1, 2),)) == []
+    three = {"seeds": (1, 2, 3), "pools": ((1, 2, 3), (2, 3, 1))}
+    (one,) = noted(rows=("map", "map_ensemble"), **three)
+    assert one.startswith("the 3 runs form one pool: what other runs would change")
     (two,) = noted(rows=("map_pair",), seeds=(1, 2, 3), pools=((1, 2), (2, 3)))
     assert two.startswith("the 2 pools are drawn from 3 runs: they share some")
     apart = {"seeds": (1, 2, 3, 4), "pools": ((1, 2), (3, 4))}

@@ -132,7 +132,7 @@ def test_intervals_of_few_classes_say_that_they_cover_their_items_alone(tmp_path
     plan = part_of(PLAN, variants=("species",), rows=("ce",), seeds=(1,), pools=((1,),))
     make_embedding_runs(plan, tmp_path, classes=FEWEST_CLASSES - 1)
     told = " ".join(judge_plan(plan, tmp_path, options=BARE).notes)
-    assert "birds has 7 classes: intervals speak of other items" in told
+    assert "birds has 9 classes: intervals speak of other items" in told
 
 
 def test_uncertainties_are_compared_with_the_true_ambiguity(made, judged):

@@ -117,3 +117,12 @@ def test_files_of_one_run_share_its_validation_file(tmp_path):
 def test_files_without_targets_are_not_scored():
     with pytest.raises(predictions.PredictionsError, match="add the true classes"):
         qualms.score({"prob": binary()["prob"]}, options=BARE)
+
+
+@pytest.mark.parametrize("split", ["train", "train/shifted"])
+def test_validation_on_training_items_is_refused_unless_insisted_on(split):
+    test, val = built(0, split="test"), built(1, split=split)
+    with pytest.raises(ValueError, match=f"says that its split is '{split}'.*--force-"):
+        qualms.score(test, val=val, options=BARE)
+    forced = qualms.score(test, val=val, options=BARE, force_val=True)
+    assert any("holds training items, as was insisted" in n for n in forced.notes)

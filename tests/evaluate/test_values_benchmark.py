@@ -250,7 +250,7 @@ def test_what_a_query_gained_stands_in_the_row_that_asked(made, judged, settings
     actual = cell(judged, "lidc", "ttd", "gain", "shifted", **settings)
     expected = (after / before - 1) - (random / before - 1)
     assert actual.values[0] == pytest.approx(expected)
-    assert actual.low < actual.value < actual.high
+    assert actual.covers == "these runs"  # two do not show how far others may lie
     assert judged.table.where(score="gain").distinct("row") == ("ttd",)
 
 
@@ -317,7 +317,14 @@ def test_a_screening_says_what_the_shift_costs(judged):
     drop = cell(judged, "screened", "softmax", "dice_drop")
     expected = 1 - np.array(outside) / np.array(inside)
     assert drop.values == pytest.approx(expected)
-    assert drop.low < drop.value < drop.high
+    assert drop.covers == "these runs"
+
+
+def test_pools_of_three_are_judged_without_each_of_their_runs(judged):
+    dice = cell(judged, "lidc", "ensemble", "dice", "in_domain")
+    assert len(dice.values) == 2
+    assert dice.covers == "items and seeds"
+    assert dice.low < dice.value < dice.high
 
 
 def test_workers_change_no_number_of_a_benchmark(made, judged):

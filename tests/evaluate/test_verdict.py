@@ -195,3 +195,8 @@ def test_what_is_printed_fits_a_screen(source, request):
     assert text.startswith("mine: ")
     assert "Accurate?" in text
     assert sum(line[0] in "↑↓" for line in text.splitlines() if line) <= 10
+
+
+def test_ten_right_items_do_not_show_calibration():
+    arrays = {"prob": np.full(10, 0.98), "target": np.ones(10, int)}
+    assert answers(arrays)["calibrated"] == "cannot be told"

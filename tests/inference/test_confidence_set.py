@@ -14,6 +14,8 @@ from qualms.inference import (
     influence_replicates,
     mean_influence,
     sampling_design,
+    seed_noise,
+    seed_spread,
 )
 
 
@@ -130,12 +132,19 @@ def test_replicates_of_influences_have_their_covariance():
     np.testing.assert_allclose(found, wanted, rtol=0.06)
 
 
-def test_seeds_add_to_the_replicates_of_their_row():
+def test_seeds_lie_apart_from_the_replicates_of_their_items():
     base = np.random.default_rng(4).normal(5, 1, size=400)
     steady = [mean_influence(base)] * 3
     shaky = [mean_influence(base + step) for step in (-1.0, 0.0, 1.0)]
-    drawn = influence_replicates({"steady": steady, "shaky": shaky})
-    assert drawn["shaky"].std() > 3 * drawn["steady"].std()
+    rows = {"steady": steady, "shaky": shaky}
+    drawn = influence_replicates(rows)
+    assert drawn["shaky"].std() == pytest.approx(drawn["steady"].std())
+    values = {"steady": 5.0, "shaky": 6.0}
+    noise = seed_noise(seed_spread([-1.0, 0.0, 1.0]), 2_000, np.random.default_rng(0))
+    alone = confidence_set(values, drawn, better="lower")
+    group = confidence_set(values, drawn, better="lower", seeds={"shaky": noise})
+    assert alone.members == ("steady",)
+    assert group.members == ("steady", "shaky")
 
 
 def test_the_difference_of_means_is_a_paired_t_test():

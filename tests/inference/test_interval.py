@@ -114,6 +114,7 @@ def test_seeds_widen_the_interval_of_their_mean():
 
 def test_a_repeat_of_zeros_and_ones_makes_no_share_of_the_others():
     sizes = np.append(np.ones(31), 0.0), np.append(np.full(30, 2.0), [1.0, 0.0])
+    sizes = *sizes, np.append(np.full(20, 2.0), np.ones(12))
     repeats = [mean_influence(each, bound=2.0) for each in sizes]
     interval = interval_of(repeats)
     middle = np.mean([each.value for each in repeats])
@@ -163,12 +164,15 @@ def test_options_are_honoured():
     assert influence.value == score(RISK, PROB)
 
 
-def test_few_errors_give_no_interval_of_a_loss():
+def test_few_errors_are_bounded_and_not_compared():
     prob, target = np.linspace(0.6, 0.99, 100), np.ones(100, int)
     target[:3] = 0
-    interval = interval_of(influence_of(scores.nll, prob, target))
-    assert "only 3 of 100 items are wrong" in interval.reason
-    assert not interval_of(influence_of(scores.accuracy, prob, target)).reason
+    influence = influence_of(scores.nll, prob, target)
+    found = interval_of(influence)
+    # As if the share of errors were .085, and all of them the surest items.
+    assert found.low < influence.value < 0.4 < found.high < 0.7
+    assert "few" in found.method
+    assert "only 3 of 100 items are wrong" in influence.uncompared
 
 
 def test_squared_errors_have_no_interval_but_can_be_compared():

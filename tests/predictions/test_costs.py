@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from qualms.predictions import read, write
+from qualms.predictions import PredictionsError, read, write
 
 # Not from getrusage: there a child begins with the peak of its parent.
 PEAK = """
@@ -125,3 +125,14 @@ def test_writing_and_reading_draws_costs_little_more_than_the_file(tmp_path):
         mib, said = cost(path)
         assert said == "read"
         assert mib < 1.5 * size + 10, ending
+
+
+@pytest.mark.parametrize("name", ["prob", "mean"])
+def test_a_small_file_is_judged_by_what_its_normal_form_takes(tmp_path, name):
+    """An int8 takes a byte in the file and up to sixteen in normal form."""
+    path = tmp_path / "p.npz"
+    each = 16 if name == "prob" else 8
+    np.savez_compressed(path, **{name: np.zeros((9, 2**30 // 9 // each + 1), np.int8)})
+    assert path.stat().st_size < 200_000
+    with pytest.raises(PredictionsError, match=r"unpacks from 0\.\d MiB to 1\.0 GiB"):
+        read(path)

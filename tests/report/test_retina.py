@@ -13,6 +13,7 @@ from plans import part_of
 from qualms.benchmarks.retina._histograms import wrong_text
 from qualms.datasets import cache_folder, prepare
 from qualms.evaluate import Histogram
+from qualms.evaluate.benchmark import checks_of
 from qualms.labels import Labelled, fits
 from qualms.report._csv_files import write_results, write_table_csv
 from qualms.report._latex import latex_table
@@ -182,6 +183,22 @@ def test_the_study_of_blur_has_four_lines_per_row_and_marks_no_best_one(results)
     assert not table.marks
     assert tables(made)["table_1"].marks
     assert "blur" not in table.about
+
+
+def test_the_study_of_blur_has_its_tables_and_figures_in_preset_small():
+    small = BENCHMARK.plan("small")
+    blurred = [v for v in small.preset.further if v.dataset.options.get("blur")]
+    plan = replace(small, variants=tuple(blurred))
+    made = results_as_published(plan=plan, simulated=True, drawn=True)
+    for name in ("table_12_simulated", "table_13_simulated"):
+        table = tables(made)[name]
+        assert {line.labels[0].split("blur ")[1] for line in table.lines} == {
+            *("5", "10", "20", "30")
+        }
+        assert not table.compares
+    names = {d.name for d in presentation_of(made).figures(made, None)}
+    for figure in ("figure_19_severity", "figure_20_country"):
+        assert f"{figure}_blur30_simulated" in names
 
 
 def test_every_table_says_its_selection_preset_and_data(results, simulated):
@@ -502,6 +519,32 @@ def test_figure_18_shows_the_same_photographs_with_each_blur(simulated_drawings)
     assert all(isinstance(panel.marks[0], PictureMark) for panel in drawing.panels)
     first = [row[0].marks[0].pixels for row in drawing.rows]
     assert not any(np.array_equal(first[0], other) for other in first[1:])
+
+
+def test_the_paper_has_the_effects_of_the_simulated_shifts(simulated):
+    checks = {check.expectation.text: check for check in checks_of(simulated)}
+    rises = checks["AUROC abroad is at least that at home on country"]
+    assert rises.held
+    assert rises.values["map"] == pytest.approx(0.922 - 0.874)
+    falls = checks["AUROC abroad falls when half is referred on country"]
+    assert falls.held
+    assert falls.values["map"] == pytest.approx(0.801 - 0.922)
+    worse = checks["accuracy is 0.1 below in-domain on shifted items of severity"]
+    assert worse.values["map"] == pytest.approx(0.744 - 0.879)
+
+
+@pytest.mark.parametrize("names", [("country", "country_mild"), ("country_mild",)])
+def test_a_mild_shift_has_tables_and_figures_of_its_own(names):
+    plan = part_of(DEMO, variants=names, rows=("map", "map_pair"))
+    made = results_as_published(plan=plan, simulated=True, drawn=True)
+    ours, drawings = tables(made), figures(made)
+    for name in names:
+        of_mild = "mild shift" in ours[f"table_summary_{name}_simulated"].about
+        assert of_mild == (name == "country_mild")
+        assert f"table_truth_{name}_simulated" in ours
+        assert f"figure_referral_runs_{name}_simulated" in drawings
+    # The paper has one table of a shift: that of the first variant.
+    assert ours["table_1_simulated"].keys["variant"] == names[0]
 
 
 def test_without_curves_no_results_are_drawn(drawn_simulated):

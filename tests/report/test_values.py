@@ -219,6 +219,16 @@ def test_the_rule_gives_the_verdicts_of_figure_2a_for_the_published_numbers(tabl
     ]
 
 
+def test_a_part_of_the_data_is_compared_with_published_numbers_of_the_same_part():
+    toy_2 = tuple(each for each in SMALL.variants if each.name == "toy_2")
+    few = replace(SMALL, variants=toy_2)
+    table = tables_of(results_as_published(plan=few))["table_questions"]
+    lines = {(line.keys["question"], line.labels[0]): line for line in table.lines}
+    for data in ("Toy", "Toy 2"):
+        ours, published_numbers, _ = lines["Q4", data].cells
+        assert ours.text == published_numbers.text == "yes (7/8)"
+
+
 def test_a_verdict_counts_models_once_where_maps_are_compared(results):
     def of_published(question, dataset):
         return verdict(question, printed_numbers(results).where(dataset=dataset))

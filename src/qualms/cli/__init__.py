@@ -16,6 +16,9 @@ from qualms.cli.run import run
 from qualms.cli.score import score
 from qualms.cli.tune import tune
 
+_LONGEST = 4_000
+"""Most characters of a message; its end has the remedy."""
+
 app = typer.Typer(
     name="qualms",
     help="Does a vision model know when it does not know, and does it survive a shift?",
@@ -69,5 +72,7 @@ def _sentence(error: Exception) -> str:
         )
     # KeyError quotes its argument; the other errors already speak.
     text = str(error.args[0]) if isinstance(error, KeyError) else str(error)
+    if len(text) > _LONGEST:
+        text = f"{text[: _LONGEST // 2]}[...]{text[-_LONGEST // 2 :]}"
     # Names come from files: none of them may break the line or steer the terminal.
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text.strip())

@@ -1,5 +1,6 @@
 """`qualms check`: whether predictions files are valid, and what they hold."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,6 +9,8 @@ import typer
 from qualms.wording import plural
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from qualms.predictions import Predictions
 
 # Most characters of a name or value on the screen; those in files may be longer.
@@ -22,13 +25,20 @@ def check(
     logits: Annotated[
         bool, typer.Option("--logits", help="The class scores are logits.")
     ] = False,
+    renormalise: Annotated[
+        bool,
+        typer.Option("--renormalise", help="Divide class scores by their sums."),
+    ] = False,
 ) -> None:
     """Check predictions files and say what they hold.
 
     Every file gets its answer; one that is not valid gets a sentence on what to do, and
     then the exit code is 2.
     """
-    errors = [error for file in files if (error := _check(file, task, logits=logits))]
+    from qualms.predictions import read
+
+    reading = partial(read, task=task, logits=logits, renormalise=renormalise)
+    errors = [error for file in files if (error := _check(file, reading))]
     if not errors:
         return
     for error in errors[:-1]:
@@ -36,12 +46,12 @@ def check(
     raise errors[-1]
 
 
-def _check(file: Path, task: str | None, *, logits: bool) -> Exception | None:
+def _check(file: Path, reading: "Callable[[Path], Predictions]") -> Exception | None:
     """Say what a file holds; return the error of one that is not valid."""
-    from qualms.predictions import facts, read
+    from qualms.predictions import facts
 
     try:
-        predictions = read(file, task=task, logits=logits)
+        predictions = reading(file)
         contents = facts(predictions)  # reads and checks every segmented item
     except (ValueError, LookupError, OSError, MemoryError) as error:
         return error

@@ -40,6 +40,10 @@ def score(
     logits: Annotated[
         bool, typer.Option("--logits", help="The class scores are logits.")
     ] = False,
+    renormalise: Annotated[
+        bool,
+        typer.Option("--renormalise", help="Divide class scores by their sums."),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON (docs/json.md) and nothing else.")
     ] = False,
@@ -113,7 +117,13 @@ def score(
     more: dict[str, Any] = {"alpha": alpha, "nearest": tuple(nearest or ())}
     options = ScoreOptions(by_group=by_group, **intervals, **more)
     scores_of = partial(
-        score_files, files, val=val, task=task, logits=logits, names=name
+        score_files,
+        files,
+        val=val,
+        names=name,
+        task=task,
+        logits=logits,
+        renormalise=renormalise,
     )
     with _progress(options, quiet=as_json) as watched:
         scored = scores_of(options=watched, force_val=force_val, gallery=gallery)

@@ -27,6 +27,7 @@ from qualms.datasets._shards import ENCODED, SIDES, SPAN
 from qualms.datasets._shared_rows import ROWS, SharedRows
 from qualms.processes import cores
 from qualms.spec import Task
+from qualms.wording import error_words
 
 if TYPE_CHECKING:
     from functools import _lru_cache_wrapper
@@ -193,10 +194,7 @@ def _in_album(folder: Path, file: str) -> bool:
 
 
 def _map(folder: Path, files: Mapping[str, Meta], side: int | None) -> Split:
-    arrays = {
-        column: np.load(folder / entry["file"], mmap_mode="r", allow_pickle=False)
-        for column, entry in files.items()
-    }
+    arrays = {column: _mapped(folder, entry["file"]) for column, entry in files.items()}
     extra = {
         column.removeprefix("extra/"): array
         for column, array in arrays.items()
@@ -208,6 +206,22 @@ def _map(folder: Path, files: Mapping[str, Meta], side: int | None) -> Split:
         item=arrays["item"],
         extra=extra,
     )
+
+
+def _mapped(folder: Path, file: str) -> NDArray[Any]:
+    """Return the array in a file, memory-mapped."""
+    try:
+        array: NDArray[Any] = np.load(folder / file, "r", allow_pickle=False)
+    except (OSError, MemoryError):
+        raise
+    # NumPy parses the header of a damaged file as Python code.
+    except Exception as error:
+        path = os.path.normpath(folder / file)
+        raise DatasetError(
+            f"{path} was damaged after the dataset was prepared ({error_words(error)});"
+            f" {_remedy(folder, [file])}"
+        ) from error
+    return array
 
 
 def _array(

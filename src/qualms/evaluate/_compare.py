@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from qualms.evaluate._ranking import Ranking, Rival, rankings
+from qualms.evaluate._estimates import UNKNOWN
+from qualms.evaluate._ranking import Ranking, Rival, rankings, uncompared
 from qualms.evaluate._results import Results
 from qualms.evaluate.entry import Entry, ScoreOptions
 from qualms.evaluate.notebook import notebook_lines, notebook_table
@@ -18,6 +19,8 @@ DIFFERENT_ITEMS = (
     "the files do not hold the same items in the same order, with the same targets or "
     "raters, so their differences are not paired and no tie groups are given"
 )
+UNRANKED = "an interval that covers too little is not better for being short"
+OTHER_VALIDATION = "the files were calibrated on different validation items"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +36,10 @@ class Contrast:
     tied: tuple[str, ...]
     """Files that cannot be told apart from the best, the best itself included."""
     difference: Mapping[str, Difference]
-    """Each file minus the best, paired over items."""
+    """Each file minus the best, paired over items; where there is an aim, its distance
+    from the aim minus that of the best."""
+    aim: float | None = None
+    """The best value, where that is neither the lowest nor the highest."""
     reason: str = ""
     """Why nothing can be claimed; '' where something can."""
 
@@ -41,6 +47,13 @@ class Contrast:
     def detail(self) -> str:
         """Return the settings, as `ScoreRow.detail` shows them."""
         return values_text(self.settings)
+
+    @property
+    def compared(self) -> str:
+        """Return what the differences are of: the score, or its distance to an aim."""
+        if self.aim is None:
+            return self.label
+        return f"{self.label}, distance from {self.aim:g}"
 
     @property
     def key(self) -> RowKey:
@@ -69,7 +82,7 @@ class Comparison:
 
 def _html_contrast(contrast: Contrast, names: Sequence[str]) -> tuple[str, ...]:
     cells = (_html_difference(contrast, name) for name in names)
-    return contrast.label, contrast.subset, contrast.detail, *cells
+    return contrast.compared, contrast.subset, contrast.detail, *cells
 
 
 def _html_difference(contrast: Contrast, name: str) -> str:
@@ -112,11 +125,30 @@ def compare(results: Sequence[Results]) -> Comparison:
         key: [Rival(name, row.value, (entry,)) for name, (row, entry) in rows.items()]
         for key, rows in columns.items()
     }
+    ranked = rankings(rivals, design, options)
     contrasts = (
         _contrast(next(iter(columns[key].values()))[0], ranking)
-        for key, ranking in rankings(rivals, design, options, by_gaps=True).items()
+        for key, everyone in rivals.items()
+        if (ranking := ranked.get(key) or _unranked(everyone)) is not None
     )
     return Comparison(names=names, contrasts=tuple(contrasts))
+
+
+def _unranked(rivals: Sequence[Rival]) -> Ranking | None:
+    """Return a ranking that says why there is none; None where none is expected."""
+    entry = rivals[0].entries[0]
+    if len(rivals) < 2 or (entry.better == "neither" and entry.aim is None):
+        return None
+    known = [rival for rival in rivals if math.isfinite(rival.value)]
+    if len(known) < 2:
+        return None
+    if not all(rival.entries[0].ranked for rival in known):
+        dead = next((r.entries[0].dead for r in known if r.entries[0].dead), "")
+        return uncompared(known, f"an uncertainty {dead}" if dead else UNRANKED)
+    if len({len(rival.entries[0].index) for rival in known}) > 1:
+        return uncompared(known, OTHER_VALIDATION)
+    stated = next((r.entries[0].no_interval for r in known), "")
+    return uncompared(known, stated or UNKNOWN)
 
 
 def _same_items(results: Sequence[Results]) -> bool:
@@ -147,5 +179,6 @@ def _contrast(row: ScoreRow, ranking: Ranking) -> Contrast:
         best=ranking.group.best,
         tied=ranking.group.members,
         difference=ranking.differences,
+        aim=None if row.entry is None else row.entry.aim,
         reason=ranking.group.reason,
     )

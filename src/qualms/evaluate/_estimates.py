@@ -4,7 +4,7 @@ A file is one repeat. A row of a benchmark has several: its runs or pools with o
 seeds, judged on the same items. Intervals come from the influence of each item on the
 score, summed over clusters, with what the seeds of repeats add (`docs/intervals.md`).
 Scores whose influence is not known are resampled: items or whole clusters are drawn
-within each sample, and repeats with them.
+within each sample.
 """
 
 import math
@@ -21,13 +21,21 @@ from qualms.arrays import Array, Index
 from qualms.evaluate.drawings import RELIABILITY_BINS
 from qualms.evaluate.entry import Curve, Entry, Histogram, Judgement, ScoreOptions
 from qualms.inference import (
+    FEW_SEEDS,
+    ONE_RUN,
     ConfidenceInterval,
     Design,
     Influence,
+    Spread,
+    few_seeds,
     interval_of,
+    left_out_spread,
     no_interval,
+    reach,
+    seed_spread,
 )
-from qualms.scores import percentile_interval, shared_sorts
+from qualms.results import summary
+from qualms.scores import about, percentile_interval, shared_sorts
 from qualms.scores.calibration import equal_width_bin
 from qualms.scores.resampling import drawn_counts
 
@@ -36,6 +44,17 @@ K = TypeVar("K", bound=Hashable)
 AT_A_TIME = 1 << 24
 """Items whose influences are worked on at a time, in all threads together."""
 UNKNOWN = "no interval is known to hold for this score"
+ALIKE = "all items are alike: nothing tells how the score varies"
+FEW_MEMBERS = (
+    "a pool of {} runs does not show how far others may lie: one of 3 or more would"
+)
+FEW_POOLS = (
+    "these pools do not show how far others may lie: 3 pools of other runs would"
+)
+NOT_LEFT_OUT = (
+    "how far other pools may lie is not known: without one of its runs this pool has "
+    "no such number"
+)
 FEW = "without replicates this score has no interval; ask for resamples"
 
 
@@ -54,6 +73,10 @@ class Estimated(NamedTuple):
     """(replicates,) of the mean over repeats, where the interval needed them."""
     why: str
     """Why the value is undefined, in all or in some repeats."""
+    seeds: Spread = ONE_RUN
+    """What other seeds would change in the mean over repeats."""
+    few: str = ""
+    """Why its runs do not show that; '' where they do, and for a single run."""
 
     @property
     def entry(self) -> Entry:
@@ -61,12 +84,34 @@ class Estimated(NamedTuple):
         return self.entries[0]
 
 
-def estimated(repeats: Sequence[Judgement], options: ScoreOptions) -> list[Estimated]:
-    """Return every entry of the first repeat, with its values in all of them."""
+class Pools(NamedTuple):
+    """The runs behind the repeats of a row."""
+
+    runs: Sequence[tuple[str, ...]]
+    """Of each repeat."""
+    left_out: Sequence[Sequence[Judgement]] = ()
+    """Of each repeat, judged without each of its runs in turn; () where not needed."""
+
+
+def needs_left_out(runs: Sequence[tuple[str, ...]]) -> bool:
+    """Return whether only pools without one run show how far others may lie."""
+    if min(map(len, runs)) < 3 or len(set().union(*runs)) < sum(map(len, runs)):
+        return False
+    return len(runs) == 1 or few_seeds(seed_spread(range(len(runs)), runs))
+
+
+def estimated(
+    repeats: Sequence[Judgement], options: ScoreOptions, pools: Pools | None = None
+) -> list[Estimated]:
+    """Return every entry of the first repeat, with its values in all of them.
+
+    `pools` are the runs of each repeat; without them every repeat is a run.
+    """
     columns = _columns(repeats)
     designs = Designs(repeats[0].design)
+    seeds = _seeds_of_columns(columns, pools)
     with shared_sorts():
-        intervals = _intervals(columns, designs, options)
+        intervals = _intervals(columns, seeds, designs, options)
     resampled = {
         number: entries
         for number, entries in enumerate(columns)
@@ -77,26 +122,89 @@ def estimated(repeats: Sequence[Judgement], options: ScoreOptions) -> list[Estim
         _estimated(
             entries,
             intervals[number]
-            or _by_replicates(entries, replicates.get(number), options),
+            or _by_replicates(
+                entries, replicates.get(number), seeds[number].spread, options
+            ),
             replicates.get(number),
+            seeds[number],
         )
         for number, entries in enumerate(columns)
     ]
 
 
+class _Seeds(NamedTuple):
+    spread: Spread
+    few: str = ""
+
+
+_FEW = Spread(0.0, 1.0, 2)
+
+
+def _seeds_of_columns(
+    columns: Sequence[tuple[Entry, ...]], pools: Pools | None
+) -> list[_Seeds]:
+    """Return what other seeds would change in each entry."""
+    if pools is None:
+        spreads = (seed_spread([e.value for e in entries]) for entries in columns)
+        return [_Seeds(s, FEW_SEEDS if few_seeds(s) else "") for s in spreads]
+    left_out = [_columns_like(judged, columns) for judged in pools.left_out]
+    return [
+        _seeds(entries, pools.runs, [values[number] for values in left_out])
+        for number, entries in enumerate(columns)
+    ]
+
+
+def _columns_like(
+    judged: Sequence[Judgement], columns: Sequence[tuple[Entry, ...]]
+) -> list[list[float]]:
+    """Return the values of each entry in every judgement; nan where it is missing."""
+    by_identity = [{_identity(e): e.value for e in one.entries} for one in judged]
+    return [
+        [values.get(_identity(entries[0]), math.nan) for values in by_identity]
+        for entries in columns
+    ]
+
+
+def _seeds(
+    entries: tuple[Entry, ...],
+    runs: Sequence[tuple[str, ...]],
+    left_out: Sequence[Sequence[float]],
+) -> _Seeds:
+    values = [entry.value for entry in entries]
+    size = len(runs[0])
+    if not all(map(math.isfinite, values)):
+        return _Seeds(ONE_RUN)
+    if len(values) < len(runs):  # some repeats lack it
+        return _Seeds(_FEW, FEW_POOLS)
+    if left_out:
+        if all(math.isfinite(value) for pool in left_out for value in pool):
+            return _Seeds(left_out_spread(left_out))
+        return _Seeds(_FEW, NOT_LEFT_OUT)
+    if len(runs) == 1:
+        return _Seeds(ONE_RUN) if size == 1 else _Seeds(_FEW, FEW_MEMBERS.format(size))
+    spread = seed_spread(values, runs)
+    if few_seeds(spread):
+        return _Seeds(spread, FEW_SEEDS if size == 1 else FEW_POOLS)
+    return _Seeds(spread)
+
+
 def _intervals(
-    columns: Sequence[tuple[Entry, ...]], designs: "Designs", options: ScoreOptions
+    columns: Sequence[tuple[Entry, ...]],
+    seeds: Sequence[_Seeds],
+    designs: "Designs",
+    options: ScoreOptions,
 ) -> list[ConfidenceInterval | None]:
     """Return the intervals that influences give, several at a time."""
     by_influence = partial(_by_influence, designs=designs, level=options.level)
     # Each takes memory for several numbers per item.
     threads = min(options.workers, max(1, AT_A_TIME // designs.items))
     if threads == 1:
-        return list(map(by_influence, columns))
+        return list(map(by_influence, columns, seeds))
     with ThreadPoolExecutor(threads) as pool:
         # Every thread shares the sorts of this one.
         futures = [
-            pool.submit(copy_context().run, by_influence, column) for column in columns
+            pool.submit(copy_context().run, by_influence, *column)
+            for column in zip(columns, seeds, strict=True)
         ]
         return [future.result() for future in futures]
 
@@ -120,7 +228,10 @@ def _identity(entry: Entry) -> tuple[str, str, tuple[tuple[str, str], ...]]:
 
 
 def _estimated(
-    entries: tuple[Entry, ...], interval: ConfidenceInterval, replicates: Array | None
+    entries: tuple[Entry, ...],
+    interval: ConfidenceInterval,
+    replicates: Array | None,
+    seeds: _Seeds,
 ) -> Estimated:
     values = tuple(entry.value for entry in entries)
     undefined = [e.why for e, v in zip(entries, values, strict=True) if math.isnan(v)]
@@ -131,6 +242,8 @@ def _estimated(
         interval=interval,
         replicates=replicates,
         why=undefined[0] if undefined else "",
+        seeds=seeds.spread,
+        few=seeds.few,
     )
 
 
@@ -181,29 +294,47 @@ def influences_of(entries: Sequence[Entry]) -> list[Influence]:
 
 
 def _by_influence(
-    entries: Sequence[Entry], designs: Designs, level: float
+    entries: Sequence[Entry], seeds: _Seeds, designs: Designs, level: float
 ) -> ConfidenceInterval | None:
     if not all(math.isfinite(entry.value) for entry in entries):
         return no_interval("")
     if entries[0].no_interval:
         return no_interval(entries[0].no_interval)
+    if seeds.few:
+        return no_interval(seeds.few)
     influences = influences_of(entries)
     if not influences:
         return None
-    return interval_of(influences, design=designs.of(entries[0].index), level=level)
+    design = designs.of(entries[0].index)
+    return interval_of(influences, design=design, level=level, seeds=seeds.spread)
 
 
 def _by_replicates(
-    entries: Sequence[Entry], replicates: Array | None, options: ScoreOptions
+    entries: Sequence[Entry],
+    replicates: Array | None,
+    seeds: Spread,
+    options: ScoreOptions,
 ) -> ConfidenceInterval:
     if replicates is None:
         resampled = entries[0].resampled is not None
         return no_interval(FEW if resampled and not options.resamples else UNKNOWN)
     interval = percentile_interval(replicates, level=options.level)
+    if interval.low == interval.high:
+        return no_interval(ALIKE)
+    low, high, words = interval.low, interval.high, ""
+    if seeds.variance > 0.0:
+        value, extra = (
+            summary([e.value for e in entries]).mean,
+            reach(options.level, [seeds]),
+        )
+        range_of = about(entries[0].score)
+        low = max(range_of.low, value - math.hypot(value - low, extra))
+        high = min(range_of.high, value + math.hypot(high - value, extra))
+        words = ", widened by what seeds add"
     return ConfidenceInterval(
-        low=interval.low,
-        high=interval.high,
-        method=f"percentiles of {options.resamples} bootstrap replicates",
+        low=low,
+        high=high,
+        method=f"percentiles of {options.resamples} bootstrap replicates{words}",
         undefined=interval.undefined,
     )
 
@@ -213,8 +344,8 @@ def replicates_of(
 ) -> dict[K, Array]:
     """Return replicates (B,) of the mean over repeats of columns without influence.
 
-    All columns, of all rows and files with this design, see the same items. Repeats are
-    themselves drawn anew in every replicate.
+    All columns, of all rows and files with this design, see the same items. What other
+    seeds would add is no part of them.
     """
     resampled = {
         key: entries
@@ -241,17 +372,10 @@ def replicates_of(
                 samples[key][repeat, replicate] = value
         if options.progress is not None:
             options.progress(replicate + 1, options.resamples)
-    return {key: _mean_of_repeats(sample, options) for key, sample in samples.items()}
-
-
-def _mean_of_repeats(samples: Array, options: ScoreOptions) -> Array:
-    if len(samples) == 1:
-        only: Array = samples[0]
-        return only
-    rng = np.random.default_rng([options.seed, len(samples)])
-    repeats = rng.integers(len(samples), size=samples.shape)
-    mean: Array = np.take_along_axis(samples, repeats, axis=0).mean(axis=0)
-    return mean
+    return {
+        key: sample[0] if len(sample) == 1 else sample.mean(axis=0)
+        for key, sample in samples.items()
+    }
 
 
 def mean_curves(repeats: Sequence[Judgement]) -> list[Curve]:

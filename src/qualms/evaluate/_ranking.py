@@ -12,6 +12,7 @@ import numpy as np
 
 from qualms.arrays import Array
 from qualms.evaluate._estimates import (
+    ALIKE,
     UNKNOWN,
     Designs,
     K,
@@ -20,13 +21,19 @@ from qualms.evaluate._estimates import (
 )
 from qualms.evaluate.entry import Entry, ScoreOptions
 from qualms.inference import (
+    ONE_RUN,
+    SEED_STREAM,
     ConfidenceSet,
     Design,
     Influence,
+    SeedNoise,
+    Spread,
     compare_gaps,
     confidence_set,
     influence_difference,
     influence_replicates,
+    seed_noise,
+    why_uncompared,
 )
 from qualms.scores import Difference, paired_difference
 from qualms.scores.influence import BinGaps, SmoothGaps
@@ -42,6 +49,10 @@ class Rival(NamedTuple):
     """One per repeat."""
     replicates: Array | None = None
     """For a score whose influence is not known."""
+    seeds: Spread = ONE_RUN
+    """What other seeds would change in the value."""
+    few: str = ""
+    """Why its runs do not show that; '' where they do, and for a single run."""
 
 
 class Ranking(NamedTuple):
@@ -56,14 +67,10 @@ def rankings(
     columns: Mapping[K, Sequence[Rival]],
     design: Design,
     options: ScoreOptions,
-    *,
-    by_gaps: bool = False,
 ) -> dict[K, Ranking]:
     """Rank the rivals of every column that has at least two of them.
 
     `design` is that of all items; rivals of one column are about the same of them.
-    Calibration errors, which have gaps instead of influences, are ranked `by_gaps`, or
-    not at all.
     """
     designs = Designs(design)
     ranked: dict[K, Ranking] = {}
@@ -73,27 +80,43 @@ def rankings(
         sizes = {len(rival.entries[0].index) for rival in rivals}
         if len(rivals) < 2 or len(sizes) > 1:  # fitted on other validation items
             continue
+        if few := next(filter(None, (rival.few for rival in rivals)), ""):
+            ranked[key] = uncompared(rivals, few)
+            continue
         influences = {rival.name: influences_of(rival.entries) for rival in rivals}
         own_design = designs.of(rivals[0].entries[0].index)
-        if all(_usable(repeats) for repeats in influences.values()):
+        if reason := why_uncompared(influences.values(), own_design):
+            ranked[key] = uncompared(rivals, reason)
+        elif all(_usable(repeats) for repeats in influences.values()):
             ranked[key] = _by_influence(rivals, influences, own_design, options)
         elif not all(influences.values()):
             resampled[key] = rivals
-        elif by_gaps:
+        else:
             ranked[key] = _by_gaps(rivals, influences, own_design, options)
-    replicates = _replicates(resampled, design, options)
-    for key, rivals in resampled.items():
-        replicates_by_name = {
-            rival.name: replicates.get((key, rival.name)) for rival in rivals
-        }
-        samples = {
-            name: sample
-            for name, sample in replicates_by_name.items()
-            if sample is not None
-        }
-        if len(samples) == len(rivals):
-            ranked[key] = _by_replicates(rivals, samples, options)
+    return ranked | _resampled_rankings(resampled, design, options)
+
+
+def _resampled_rankings(
+    columns: Mapping[K, Sequence[Rival]], design: Design, options: ScoreOptions
+) -> dict[K, Ranking]:
+    """Rank columns whose rivals all have replicates."""
+    ranked: dict[K, Ranking] = {}
+    replicates = _replicates(columns, design, options)
+    for key, rivals in columns.items():
+        samples = {rival.name: replicates.get((key, rival.name)) for rival in rivals}
+        if all(sample is not None for sample in samples.values()):
+            ranked[key] = _resampled(rivals, samples, options)
     return ranked
+
+
+def _resampled(
+    rivals: Sequence[Rival], samples: Mapping[str, Array | None], options: ScoreOptions
+) -> Ranking:
+    """Rank by replicates, unless one of the rivals never changes."""
+    known = {name: sample for name, sample in samples.items() if sample is not None}
+    if any(float(np.ptp(sample)) == 0.0 for sample in known.values()):
+        return uncompared(rivals, ALIKE)
+    return _by_replicates(rivals, known, options)
 
 
 def _by_gaps(
@@ -115,17 +138,29 @@ def _by_gaps(
     ):
         return Ranking(
             *compare_gaps(
-                influences, design=design, level=options.level, seed=options.seed
+                influences,
+                design=design,
+                level=options.level,
+                seed=options.seed,
+                seeds={rival.name: rival.seeds for rival in rivals},
             )
         )
-    values = {rival.name: rival.value for rival in rivals}
-    best = min(values, key=values.__getitem__)
+    return uncompared(rivals, reason or UNKNOWN)
+
+
+def uncompared(rivals: Sequence[Rival], reason: str) -> Ranking:
+    """Return the ranking of rivals of which none can be said to be better."""
+    entry = rivals[0].entries[0]
+    aim, sign = entry.aim, -1.0 if entry.better == "higher" else 1.0
+    values = {r.name: r.value if aim is None else abs(r.value - aim) for r in rivals}
+    sign = sign if aim is None else 1.0
+    best = min(values, key=lambda name: sign * values[name])
     group = ConfidenceSet(
         best=best,
         members=tuple(values),
         p=dict.fromkeys(values, 1.0),
         eliminated=(),
-        reason=reason or UNKNOWN,
+        reason=reason,
     )
     differences = {
         name: Difference(
@@ -146,9 +181,16 @@ def _by_influence(
     ranking = _by_replicates(rivals, replicates, options)
     if rivals[0].entries[0].aim is not None:
         return ranking
-    best = influences[ranking.group.best]
+    best = ranking.group.best
+    seeds = {rival.name: rival.seeds for rival in rivals}
     differences = {
-        name: influence_difference(influence, best, design=design, level=options.level)
+        name: influence_difference(
+            influence,
+            influences[best],
+            design=design,
+            level=options.level,
+            seeds=(seeds[name], seeds[best]),
+        )
         for name, influence in influences.items()
     }
     return ranking._replace(differences=differences)
@@ -159,19 +201,41 @@ def _by_replicates(
 ) -> Ranking:
     better, aim = rivals[0].entries[0].better, rivals[0].entries[0].aim
     values = {rival.name: rival.value for rival in rivals}
+    seeds = _seed_noise(rivals, replicates, options)
+    together = {
+        name: sample if (drawn := seeds[name]) is None else sample + drawn.noise
+        for name, sample in replicates.items()
+    }
     if aim is not None:
         better = "lower"
         values = {name: abs(value - aim) for name, value in values.items()}
         replicates = {name: np.abs(sample - aim) for name, sample in replicates.items()}
-    group = confidence_set(values, replicates, better=better, level=options.level)
-    best, level = group.best, options.level
+        together = {name: np.abs(sample - aim) for name, sample in together.items()}
+        seeds = {
+            name: drawn and drawn._replace(noise=together[name] - replicates[name])
+            for name, drawn in seeds.items()
+        }
+    level = options.level
+    group = confidence_set(values, replicates, better=better, level=level, seeds=seeds)
+    best = group.best
     differences = {
         name: paired_difference(
-            replicates[name], replicates[best], value, values[best], level=level
+            together[name], together[best], value, values[best], level=level
         )
         for name, value in values.items()
     }
     return Ranking(group, differences)
+
+
+def _seed_noise(
+    rivals: Sequence[Rival], replicates: Mapping[str, Array], options: ScoreOptions
+) -> dict[str, SeedNoise | None]:
+    """Return what other seeds add to the replicates of each rival."""
+    rng = np.random.default_rng((options.seed, SEED_STREAM))
+    return {
+        rival.name: seed_noise(rival.seeds, len(replicates[rival.name]), rng)
+        for rival in rivals
+    }
 
 
 def _replicates(

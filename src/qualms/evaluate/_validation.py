@@ -37,8 +37,17 @@ def check_validation(
     run. With `force`, notes replace these errors.
     """
     _check_task(predictions, val)
+    of_training = (val.header.split or "").split("/")[0] == "train"
+    if of_training and not force:
+        raise ValueError(
+            f"val must hold items that the network has not seen, and {val.source} says"
+            f" that its split is {val.header.split!r}: what is fitted on training items"
+            f" is too sure; give validation predictions, or {INSIST}"
+        )
     differing = next(_discrepancies(predictions.header, val.header), None)
     notes = list(_same_items_note(predictions, val))
+    if of_training:
+        notes.append(f"{val.source} holds training items, as was insisted")
     if differing is not None:
         field, mine, theirs = differing
         difference = f"{field} is {mine!r}, that of {val.source} {theirs!r}"

@@ -16,11 +16,14 @@ from typing import NamedTuple, TypeVar
 
 from threadpoolctl import threadpool_limits
 
+from qualms.evaluate._dead_uncertainty import name_dead
 from qualms.evaluate._estimates import (
     Estimated,
+    Pools,
     estimated,
     mean_curves,
     mean_histograms,
+    needs_left_out,
 )
 from qualms.evaluate._ranking import Ranking, Rival, rankings
 from qualms.evaluate._reading import RunReader, complete_pools
@@ -41,6 +44,7 @@ from qualms.evaluate.protocol import (
     protocol_of,
 )
 from qualms.evaluate.segmented import measuring
+from qualms.inference import Design, few_seeds, seed_spread
 from qualms.labels import Label, Labelled, Labels
 from qualms.predictions import Predictions, PredictionsError
 from qualms.results import Result, ResultsTable, result, summary
@@ -65,6 +69,7 @@ class _JudgedLine(NamedTuple):
     line: Line
     specs: tuple[RunSpec, ...]
     repeats: Sequence[Judgement]
+    pools: Pools = Pools(())
     why: str = ""
     damaged: bool = False
     """Whether it has none because a file cannot be read."""
@@ -144,17 +149,28 @@ class _Gathered:
         for judged in lines:
             self._skip(judged)
             variant, row = judged.line.variant, judged.line.row
-            for warning in (w for repeat in judged.repeats for w in repeat.warnings):
-                lines_of = self.warned.setdefault(warning, {})
-                lines_of[f"{row.label} on {variant.label}"] = None
+            self._warn(judged, *(w for r in judged.repeats for w in r.warnings))
             self.costs[variant.name, row.name] = _cost(judging.reader, judged.specs)
-        numbers = [(j, estimated(j.repeats, options)) for j in lines if j.repeats]
+        numbers = []
+        for judged in (line for line in lines if line.repeats):
+            named, dead = name_dead(
+                estimated(judged.repeats, options, judged.pools),
+                judged.repeats[0].design,
+                level=options.level,
+            )
+            numbers.append((judged, named))
+            self._warn(judged, *dead)
         ranked = _rankings(numbers, options)
         for judged, each in numbers:
             for number in each:
                 ranking = ranked.get(_column(judged.line, number))
                 self.results.append(_result(judged.line, number, ranking))
             self._draw(judged)
+
+    def _warn(self, judged: _JudgedLine, *warnings: str) -> None:
+        for warning in warnings:
+            name = f"{judged.line.row.label} on {judged.line.variant.label}"
+            self.warned.setdefault(warning, {})[name] = None
 
     def _draw(self, judged: _JudgedLine) -> None:
         line, repeats = judged.line, judged.repeats
@@ -198,15 +214,23 @@ def _judged_lines(judging: _Judging, variant: Variant) -> list[_JudgedLine]:
     spare = max(1, workers // max(1, sum(len(line.pools) for line in waiting)))
     # The kernels release the interpreter's lock, so threads really run at once.
     with ThreadPoolExecutor(workers) as pool, threadpool_limits(spare):
+        submit = partial(pool.submit, judging.protocol.judge)
         repeats = [
+            [submit(_repeat(judging, line, runs, options)) for runs in line.pools]
+            for line in waiting
+        ]
+        left_out = [
             [
-                pool.submit(judging.protocol.judge, repeat)
-                for repeat in _repeats(judging, line, options)
+                [submit(part) for part in _parts(judging, line, place, options)]
+                for place in range(len(line.pools) * _leaves_out(line))
             ]
             for line in waiting
         ]
         try:
-            return [_finished(*both) for both in zip(waiting, repeats, strict=True)]
+            return [
+                _finished(*each)
+                for each in zip(waiting, repeats, left_out, strict=True)
+            ]
         except BaseException:  # also Ctrl-C: nobody will read the rest
             if options.workforce is not None:
                 options.workforce.stop()
@@ -228,24 +252,41 @@ def _waiting(judging: _Judging, line: Line) -> _WaitingLine:
     return _WaitingLine(line, pools)
 
 
-def _repeats(
-    judging: _Judging, waiting: _WaitingLine, options: ScoreOptions
-) -> list[Repeat]:
+def _repeat(
+    judging: _Judging,
+    waiting: _WaitingLine,
+    specs: Sequence[RunSpec],
+    options: ScoreOptions,
+) -> Repeat:
+    """Return what judges the pool of these runs, or a part of a pool."""
     pooled = judging.reader.pooled
 
     def every(split: str) -> list[Predictions]:
-        return [pooled(specs, split) for specs in waiting.pools]
+        return [pooled(each, split) for each in waiting.pools]
 
-    return [
-        Repeat(
-            waiting.line,
-            partial(pooled, specs),
-            options,
-            every,
-            partial(_beside, judging, waiting.line, [spec.seed for spec in specs]),
-        )
-        for specs in waiting.pools
-    ]
+    return Repeat(
+        waiting.line,
+        partial(pooled, specs),
+        options,
+        every,
+        partial(_beside, judging, waiting.line, [spec.seed for spec in specs]),
+    )
+
+
+def _leaves_out(waiting: _WaitingLine) -> bool:
+    """Return whether its pools are judged without each of their runs as well."""
+    runs = [tuple(spec.hash for spec in pool) for pool in waiting.pools]
+    return bool(runs) and needs_left_out(runs)
+
+
+def _parts(
+    judging: _Judging, waiting: _WaitingLine, place: int, options: ScoreOptions
+) -> Iterator[Repeat]:
+    """Yield what judges a pool without each of its runs in turn."""
+    runs = waiting.pools[place]
+    for run in range(len(runs)):
+        rest = (*runs[:run], *runs[run + 1 :])
+        yield _repeat(judging, waiting, rest, options)._replace(part_of=place)
 
 
 def _beside(
@@ -273,18 +314,30 @@ def _read_pooled(
 
 
 def _finished(
-    waiting: _WaitingLine, repeats: Sequence[Future[Judgement]]
+    waiting: _WaitingLine,
+    repeats: Sequence[Future[Judgement]],
+    left_out: Sequence[Sequence[Future[Judgement]]],
 ) -> _JudgedLine:
     members = {spec.hash: spec for specs in waiting.pools for spec in specs}
     specs = tuple(members.values())
     if waiting.why:
-        return _JudgedLine(waiting.line, specs, (), waiting.why)
+        return _JudgedLine(waiting.line, specs, (), why=waiting.why)
     try:
         judged = [repeat.result() for repeat in repeats]
+        parts = [[_part(part) for part in pool] for pool in left_out]
     except (AbsentError, PredictionsError) as error:
         damaged = isinstance(error, PredictionsError)
-        return _JudgedLine(waiting.line, specs, (), str(error), damaged)
-    return _JudgedLine(waiting.line, specs, judged)
+        return _JudgedLine(waiting.line, specs, (), why=str(error), damaged=damaged)
+    runs = [tuple(spec.hash for spec in pool) for pool in waiting.pools]
+    return _JudgedLine(waiting.line, specs, judged, Pools(runs, parts))
+
+
+def _part(judged: Future[Judgement]) -> Judgement:
+    """Return the judgement of a part of a pool; one without numbers if it has none."""
+    try:
+        return judged.result()
+    except (AbsentError, PredictionsError):
+        return Judgement(entries=(), design=Design(items=1))
 
 
 Column = tuple[tuple[str, Label], ...]
@@ -311,6 +364,7 @@ def _result(line: Line, number: Estimated, ranking: Ranking | None) -> Result:
         high=interval.high,
         interval_method=interval.method,
         no_interval=interval.reason,
+        covers=_covers(number),
         why=number.why,
     )
     if ranking is None:
@@ -331,6 +385,15 @@ def _result(line: Line, number: Estimated, ranking: Ranking | None) -> Result:
     )
 
 
+def _covers(number: Estimated) -> str:
+    """Return what the interval of a number is about; '' where it says nothing."""
+    if number.few:
+        return "these runs"
+    if not math.isfinite(number.interval.low):
+        return ""
+    return "items" if number.seeds.units < 2 else "items and seeds"
+
+
 def _rankings(
     numbers: Sequence[tuple[_JudgedLine, Sequence[Estimated]]], options: ScoreOptions
 ) -> dict[Column, Ranking]:
@@ -342,7 +405,12 @@ def _rankings(
         for number in each:
             value = summary(number.values).mean
             rival = Rival(
-                judged.line.row.name, value, number.entries, number.replicates
+                judged.line.row.name,
+                value,
+                number.entries,
+                number.replicates,
+                number.seeds,
+                number.few,
             )
             columns.setdefault(_column(judged.line, number), []).append(rival)
     return rankings(columns, numbers[0][0].repeats[0].design, options)
@@ -406,11 +474,32 @@ def _notes(judging: _Judging) -> Iterator[str]:
 
 
 def _interval_note(plan: RunPlan, level: float) -> str:
-    """Say what intervals cover."""
+    """Say what intervals cover, and which rows have none."""
+    kinds = {_kind(line) for line in plan.lines if line.pools}
     items = "other items (whole clusters, such as patients, where they are known)"
-    if max((len(line.pools) for line in plan.lines), default=1) < 2:
-        return f"{level:.0%} intervals cover {items}, not other seeds: one repeat each"
-    return f"{level:.0%} intervals cover {items} and other seeds"
+    parts = []
+    if "seeds" in kinds:
+        parts.append(f"{items} and other seeds, which are taken to vary about normally")
+    if "one run" in kinds:
+        alone = " of rows of one run" if len(kinds) > 1 else ""
+        parts.append(f"{items}{alone}, not other seeds")
+    text = f"{level:.0%} intervals cover {'; '.join(parts)}" if parts else ""
+    if "few" in kinds:
+        few = (
+            "rows of 2 runs have no interval and no winner, since 2 do not show how "
+            "far others may lie: their numbers are of these runs"
+        )
+        text = f"{text}; {few}" if text else few
+    return text or f"{level:.0%} intervals cover {items}"
+
+
+def _kind(line: Line) -> str:
+    """Return whether a line has one run, too few to say how others lie, or enough."""
+    runs = [tuple(spec.hash for spec in pool) for pool in line.pools]
+    if len(runs) == len(runs[0]) == 1:
+        return "one run"
+    several = len(runs) > 1 and not few_seeds(seed_spread(range(len(runs)), runs))
+    return "seeds" if several or needs_left_out(runs) else "few"
 
 
 def _pool_notes(plan: RunPlan) -> Iterator[str]:
@@ -418,10 +507,11 @@ def _pool_notes(plan: RunPlan) -> Iterator[str]:
     if sum(map(len, pools)) > len(seeds) and len(pools) > 1:
         yield (
             f"the {len(pools)} pools are drawn from {len(seeds)} runs: they "
-            "share some, and spread less than separate ensembles would"
+            "share some, and spread less than separate ensembles would; intervals "
+            "allow for that"
         )
-    elif len(pools) == 1:
+    elif len(pools) == 1 and len(pools[0]) > 2:
         yield (
-            f"the {len(seeds)} runs form one pool: intervals of pools do not cover "
-            "other runs"
+            f"the {len(seeds)} runs form one pool: what other runs would change is "
+            "estimated by leaving out one at a time"
         )

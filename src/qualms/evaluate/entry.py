@@ -60,6 +60,12 @@ class Entry:
     """The best value, where that is neither the lowest nor the highest."""
     ranked: bool = True
     """Whether files, or rows of a table, are ranked by it."""
+    uncertainty: Array | None = None
+    """(N,) of the items, where the score judges one."""
+    risk: Array | None = None
+    """(N,) that the uncertainty is to announce, where the score takes one."""
+    dead: str = ""
+    """Why the uncertainty that it judges says nothing; empty where it does."""
 
     @property
     def score_name(self) -> str:
@@ -87,6 +93,7 @@ def entry_of(
     """
     function = score.func if isinstance(score, partial) else score
     has_influence = about(function).influence is not None
+    inputs = dict(zip(parameters(score), arrays, strict=False))
     return Entry(
         score=function,
         value=float(score(*arrays)),
@@ -98,6 +105,8 @@ def entry_of(
         subset=subset,
         settings=settings or {},
         why=why,
+        uncertainty=inputs.get("uncertainty"),
+        risk=inputs.get("risk"),
     )
 
 

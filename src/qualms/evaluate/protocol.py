@@ -45,6 +45,9 @@ class Repeat(NamedTuple):
     beside: Callable[[str], Sequence[Beside]] = _nothing_beside
     """Find the repeats of the row with that name that have these seeds, one for each of
     its lines."""
+    part_of: int | None = None
+    """The number of the repeat that it is a part of, a pool without one of its runs:
+    of such a part only values are read, by the right rule."""
 
 
 def _no_notes(_plan: RunPlan, _options: ScoreOptions) -> tuple[str, ...]:

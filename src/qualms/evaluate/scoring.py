@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.evaluate._compare import Comparison, compare
+from qualms.evaluate._dead_uncertainty import name_dead
 from qualms.evaluate._declared_scores import with_declared_scores
 from qualms.evaluate._estimates import Estimated, estimated
 from qualms.evaluate._results import Results
@@ -25,8 +26,8 @@ from qualms.shelf import find
 Source = str | Path | Mapping[str, Any] | Frame | Predictions
 TaskJudge = Callable[[Predictions, Predictions | None, ScoreOptions], Judgement]
 
-LARGEST = 1e100
-"""Squares and sums of larger numbers would not be finite."""
+LARGEST = 1e70
+"""Fourth powers and sums of larger numbers would not be finite."""
 LONGEST = 40
 """Longest text that distinguishes runs of the same name; else their files do."""
 NO_GROUPS = "scores by group need an array 'group', and there is none"
@@ -41,6 +42,7 @@ def score(  # noqa: PLR0913 - the options of the command
     options: ScoreOptions | None = None,
     task: str | None = None,
     logits: bool = False,
+    renormalise: bool = False,
     name: str | None = None,
     header: Header | Mapping[str, Any] | None = None,
     force_val: bool = False,
@@ -61,6 +63,7 @@ def score(  # noqa: PLR0913 - the options of the command
         options: Resamples, level, seed, groups; by default those of `ScoreOptions`.
         task: The task of the arrays, where that is ambiguous.
         logits: The class scores are logits; never guessed.
+        renormalise: Divide the class probabilities by their sums, e.g. percentages.
         name: Name of the file in tables.
         header: Header of a mapping of arrays, as in `qualms.predictions.build`.
         force_val: Use `val` even if headers show that it is of another run.
@@ -81,7 +84,7 @@ def score(  # noqa: PLR0913 - the options of the command
         "by_group": by_group,
     }
     changes: dict[str, Any] = {k: v for k, v in arguments.items() if v is not None}
-    reader = _Reader(task=task, logits=logits)
+    reader = _Reader(task=task, logits=logits, renormalise=renormalise)
     predictions = reader.read(source, header)
     return _scored(
         predictions,
@@ -108,7 +111,9 @@ def _scored(
         notes = (*notes, NO_GROUPS)
     with shared_sorts(), measuring(options) as options:
         judgement = judge_file(predictions, val, options)
-        estimates = estimated([judgement], options)
+        estimates, dead = name_dead(
+            estimated([judgement], options), judgement.design, level=options.level
+        )
     results = Results(
         name=name or _name_of(predictions),
         header=predictions.header,
@@ -118,7 +123,13 @@ def _scored(
         rows=tuple(map(_row, estimates)),
         curves=judgement.curves,
         histograms=judgement.histograms,
-        notes=(*predictions.notes, *notes, *judgement.notes, *judgement.warnings),
+        notes=(
+            *dead,
+            *predictions.notes,
+            *notes,
+            *judgement.notes,
+            *judgement.warnings,
+        ),
         level=options.level,
         resamples=options.resamples,
         seed=options.seed,
@@ -133,6 +144,7 @@ class _Reader(NamedTuple):
 
     task: str | None
     logits: bool
+    renormalise: bool
 
     def read(
         self, source: Source, header: Header | Mapping[str, Any] | None = None
@@ -143,11 +155,9 @@ class _Reader(NamedTuple):
                 "header= is for a mapping of arrays; a file, and predictions already "
                 "read, have their own"
             )
-        predictions = predictions_of(
-            source, header=header, task=self.task, logits=self.logits
-        )
+        predictions = predictions_of(source, header=header, **self._asdict())
         predictions.require_target()
-        _refuse_huge(predictions)
+        refuse_huge(predictions)
         return predictions
 
     def with_gallery(
@@ -166,16 +176,20 @@ def predictions_of(
     header: Header | Mapping[str, Any] | None = None,
     task: str | None = None,
     logits: bool = False,
+    renormalise: bool = False,
 ) -> Predictions:
     """Return the predictions of `source`, read or built where necessary."""
     if isinstance(source, Predictions):
         return source
     if isinstance(source, (str, Path)):
-        return read(source, task=task, logits=logits)
-    return build(source, header=header, task=task, logits=logits)
+        return read(source, task=task, logits=logits, renormalise=renormalise)
+    return build(
+        source, header=header, task=task, logits=logits, renormalise=renormalise
+    )
 
 
-def _refuse_huge(predictions: Predictions) -> None:
+def refuse_huge(predictions: Predictions) -> None:
+    """Raise if a number is too large to compute with."""
     for name, array in predictions.arrays.items():
         if array.dtype != np.float64:
             continue
@@ -259,6 +273,7 @@ def score_files(  # noqa: PLR0913 - the options of the command
     options: ScoreOptions | None = None,
     task: str | None = None,
     logits: bool = False,
+    renormalise: bool = False,
     force_val: bool = False,
     gallery: str | Path | None = None,
     names: Sequence[str] | None = None,
@@ -271,12 +286,13 @@ def score_files(  # noqa: PLR0913 - the options of the command
         options: Resamples, level, seed, groups; by default those of `ScoreOptions`.
         task: The task of the arrays, where that is ambiguous.
         logits: The class scores are logits; never guessed.
+        renormalise: Divide the class probabilities by their sums, e.g. percentages.
         force_val: Use `val` even if headers show that it is of another run.
         gallery: Embeddings among which neighbours are found, instead of each file's.
         names: Names of the files in tables; by default method and seed where the
             header has both, else the file's name.
     """
-    reader = _Reader(task=task, logits=logits)
+    reader = _Reader(task=task, logits=logits, renormalise=renormalise)
     options = reader.with_gallery(options, gallery)
     paths = [Path(file) for file in files]
     vals = _one_each([Path(file) for file in val or ()], len(files))

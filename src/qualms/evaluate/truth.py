@@ -20,6 +20,7 @@ from qualms.arrays import Array
 from qualms.evaluate.entry import Entry
 from qualms.inference import influence_of, mean_influence
 from qualms.scores import spearman
+from qualms.scores.human import spearman_influence
 
 PARTS = ("aleatoric", "total", "epistemic")
 UNKNOWN = "the true probabilities of the labels are not known"
@@ -76,17 +77,17 @@ def _shift(name: str, values: Array | None, shifted: NDArray[np.bool_]) -> Entry
 def _spearman(
     part: str, values: Array | None, entropy: Array | None, inside: NDArray[np.bool_]
 ) -> Entry:
-    defined = values is not None and entropy is not None
+    pair = None
+    if values is not None and entropy is not None:
+        pair = values[inside], entropy[inside]
     return Entry(
         name=f"{part}_spearman",
         score=scores.human_alignment,
         subset="in_domain",
         index=np.flatnonzero(inside),
-        value=spearman(values[inside], entropy[inside])
-        if values is not None and entropy is not None
-        else math.nan,
-        why=EQUAL if defined else _missing(entropy),
-        no_interval="no interval is computed for this correlation",
+        influence=None if pair is None else partial(spearman_influence, *pair),
+        value=math.nan if pair is None else spearman(*pair),
+        why=_missing(entropy) if pair is None else EQUAL,
         ranked=False,
     )
 

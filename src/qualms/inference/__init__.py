@@ -8,8 +8,21 @@ of different items, and `confidence_set` says which rows of a table may be the b
 
 from qualms.inference._design import (
     Design,
+    Spread,
     joined_clusters,
     sampling_design,
+)
+from qualms.inference._few import why_uncompared
+from qualms.inference._seeds import (
+    FEWEST_FREEDOM,
+    ONE_RUN,
+    SEED_STREAM,
+    SeedNoise,
+    few_seeds,
+    left_out_spread,
+    reach,
+    seed_noise,
+    seed_spread,
 )
 from qualms.inference._shares import exact_interval, wilson_ends
 from qualms.inference.confidence_set import (
@@ -26,6 +39,7 @@ from qualms.inference.difference import (
 from qualms.inference.gap_comparison import GapComparison, compare_gaps
 from qualms.inference.interval import (
     EXACT,
+    FEW_SEEDS,
     ConfidenceInterval,
     influence_of,
     interval_of,
@@ -46,7 +60,11 @@ from qualms.scores.referral import referral_influence
 
 __all__ = [
     "EXACT",
+    "FEWEST_FREEDOM",
+    "FEW_SEEDS",
+    "ONE_RUN",
     "PERMUTATIONS",
+    "SEED_STREAM",
     "Bounded",
     "ConfidenceInterval",
     "ConfidenceSet",
@@ -54,6 +72,8 @@ __all__ = [
     "GapComparison",
     "Influence",
     "OrderStatistic",
+    "SeedNoise",
+    "Spread",
     "TwoSamples",
     "WithInterval",
     "compare_classes",
@@ -62,18 +82,24 @@ __all__ = [
     "confidence_set",
     "difference_of_samples",
     "exact_interval",
+    "few_seeds",
     "holm",
     "influence_difference",
     "influence_of",
     "influence_replicates",
     "interval_of",
     "joined_clusters",
+    "left_out_spread",
     "mean_influence",
     "no_interval",
     "quantile_influence",
+    "reach",
     "recall_influence",
     "referral_influence",
     "sampling_design",
+    "seed_noise",
+    "seed_spread",
+    "why_uncompared",
     "wilson_ends",
     "worst_stratum_influence",
 ]

@@ -22,6 +22,9 @@ REPLICATES = 1_000
 SMOOTH_REPLICATES = 250
 LOWER_SHARE = 1.2
 """The upper end is missed less often than it may be; the lower end takes that up."""
+FEW_NESTED, NESTED_SHARE = 1_000, 0.6
+"""Levels that lie within each other have gaps of one shape: of fewer items less of what
+may be missed is spent, for the noise of the gaps is taken at the observed shape."""
 HALVINGS = 14
 INVERTED = "inversion: sizes of the gaps that, with noise, give the observed error"
 NORM_BOUND = "norm bound: the error less that of the noise, and plus its spread"
@@ -99,7 +102,10 @@ def _of_clusters(gaps: BinGaps, design: Design, cluster: Index) -> Array:
 
 def bin_ends(gaps: BinGaps, design: Design, level: float) -> tuple[float, float]:
     """Return the ends of the interval of an error that sums the gaps of bins."""
-    noise = covariance(gaps, _filled(design, len(gaps.cell)))
+    filled = _filled(design, len(gaps.cell))
+    noise = covariance(gaps, filled)
+    if gaps.tilt is not None and filled.units() < FEW_NESTED:
+        level = 1.0 - NESTED_SHARE * (1.0 - level)
     low, high = inverted_ends(gaps.total, noise, level)
     return low * gaps.factor, min(1.0, high * gaps.factor)
 

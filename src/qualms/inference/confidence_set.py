@@ -10,12 +10,16 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qualms.arrays import Array
+from qualms.arrays import Array, Flags
 from qualms.inference._design import Design
+from qualms.inference._few import ROUNDING, unseen_variance
+from qualms.inference._seeds import SeedNoise
 from qualms.inference.interval import LEAST_FREEDOM, mean_values
 from qualms.scores import Better
 from qualms.scores.influence import Influence
@@ -49,12 +53,14 @@ def confidence_set(
     *,
     better: Better,
     level: float = 0.95,
+    seeds: Mapping[str, SeedNoise | None] | None = None,
 ) -> ConfidenceSet:
     """Return rows of `values` that may be best, from paired replicates of each.
 
-    `replicates` are (B,) per row, of the same resampled items in every row. Rows with
-    an undefined or infinite value are left out, and so are replicates in which any row
-    is undefined. See `influence_replicates` where the influence of items is known.
+    `replicates` are (B,) per row, of the same resampled items in every row; `seeds` say
+    what other seeds of a row add to them (`seed_noise`). Rows with an undefined or
+    infinite value are left out, and so are replicates in which any row is undefined.
+    See `influence_replicates` where the influence of items is known.
 
     >>> rng = np.random.default_rng(0)
     >>> noise = rng.normal(size=(3, 500))
@@ -77,7 +83,7 @@ def confidence_set(
         return _untested(values, names, "")
     sign = 1.0 if better == "lower" else -1.0
     loss = sign * np.array([values[name] for name in names])
-    copies = _paired_replicates([replicates[name] for name in names])
+    copies, kept = _paired_replicates([replicates[name] for name in names])
     centre = sign * (copies - copies.mean(axis=0))
     best = names[int(loss.argmin())]
     if len(copies) < FEWEST:
@@ -88,14 +94,15 @@ def confidence_set(
             f"at least {FEWEST} are needed",
             best=best,
         )
-    order, p = elimination(loss, centre)
+    drawn = joined_noise([(seeds or {}).get(name) for name in names], kept, sign)
+    order, p = elimination(loss, centre, seeds=drawn)
     group = remaining(names, best, order, p, level)
     absent = dict.fromkeys(values, math.nan)
     return dataclasses.replace(group, p=absent | dict(group.p))
 
 
-def _paired_replicates(replicates: Sequence[ArrayLike]) -> Array:
-    """Return (B, K) replicates in which every row is defined."""
+def _paired_replicates(replicates: Sequence[ArrayLike]) -> tuple[Array, Flags]:
+    """Return (B, K) replicates in which every row is defined, and which these are."""
     columns = [np.asarray(column, dtype=np.float64) for column in replicates]
     lengths = {column.shape for column in columns}
     if len(lengths) > 1 or columns[0].ndim != 1:
@@ -104,7 +111,8 @@ def _paired_replicates(replicates: Sequence[ArrayLike]) -> Array:
             f"{sorted(lengths)}; make them of the same resampled items"
         )
     together: Array = np.stack(columns, axis=1)
-    return together[np.isfinite(together).all(axis=1)]
+    kept = np.isfinite(together).all(axis=1)
+    return together[kept], kept
 
 
 def _untested(
@@ -117,24 +125,62 @@ def _untested(
     )
 
 
+class JoinedNoise(NamedTuple):
+    """What other seeds add to the losses of all rows."""
+
+    noise: Array
+    """(B, K) around 0."""
+    variance: Array
+    """(B, K) that seeds would be seen to have in each replicate."""
+    observed: Array
+    """(K,)"""
+
+
+def joined_noise(
+    rows: Sequence[SeedNoise | None], kept: Flags, sign: float = 1.0
+) -> JoinedNoise | None:
+    """Return the noise of all rows in the `kept` replicates; None if no row has any."""
+    if all(row is None for row in rows):
+        return None
+    noise, variance = np.zeros((2, int(kept.sum()), len(rows)))
+    observed = np.zeros(len(rows))
+    for place, row in enumerate(rows):
+        if row is not None:
+            noise[:, place] = sign * row.noise[kept]
+            variance[:, place] = row.variance[kept]
+            observed[place] = row.observed
+    return JoinedNoise(noise, variance, observed)
+
+
 def elimination(
-    loss: Array, centre: Array, *, high: Array | None = None
+    loss: Array,
+    centre: Array,
+    *,
+    high: Array | None = None,
+    seeds: JoinedNoise | None = None,
 ) -> tuple[list[int], Array]:
     """Return the rows in the order in which they leave, and the p value of each.
 
     `loss` (K,) with replicates `centre` (B, K) around 0. All rows leave but one,
     whatever the level: a level only says how many of them count. Where a loss is known
     up to a range only, `loss` is its lower end and `high` the upper one: a row leaves
-    for what its own loss is at least, against what its rival's is at most.
+    for what its own loss is at least, against what its rival's is at most. What `seeds`
+    add is studentised by the variance that they are seen to have, which a replicate
+    draws anew.
     """
     rows = len(loss)
     high = loss if high is None else high
     error = standard_errors(centre)
+    least = ROUNDING * float(np.abs(loss).max())
+    error = np.where(error > least, error, 0.0)
+    items = np.square(error)
+    if seeds is not None:
+        error = np.sqrt(items + seeds.observed[:, None] + seeds.observed)
     # Two rows without any difference in any replicate are equal, or surely differ.
     t = np.divide(
         loss[:, None] - high,
         error,
-        out=np.where(loss[:, None] > high, np.inf, 0.0),
+        out=np.where(loss[:, None] - high > least, np.inf, 0.0),
         where=error > 0.0,
     )
     inverse = np.divide(1.0, error, out=np.zeros_like(error), where=error > 0.0)
@@ -146,7 +192,11 @@ def elimination(
         among = np.ix_(left, left)
         place, _ = np.unravel_index(int(t[among].argmax()), (len(left), len(left)))
         largest = float(t[among].max())
-        reached = _largest(centre[:, left], inverse[among]) >= largest * (1.0 - 1e-12)
+        if seeds is None:
+            drawn = _largest(centre[:, left], inverse[among])
+        else:
+            drawn = _largest_of_seeds(centre, items, seeds, left)
+        reached = drawn >= largest * (1.0 - 1e-12)
         worst_p = max(worst_p, (1.0 + reached.sum()) / (1.0 + len(centre)))
         row = left.pop(int(place))
         p[row] = min(worst_p, 1.0)
@@ -170,6 +220,20 @@ def _largest(centre: Array, inverse: Array) -> Array:
         gap = np.abs(centre[:, :row] - centre[:, row, None]) * inverse[row, :row]
         np.maximum(largest, gap.max(axis=1), out=largest)
     return largest
+
+
+def _largest_of_seeds(
+    centre: Array, items: Array, seeds: JoinedNoise, left: Sequence[int]
+) -> Array:
+    """Return (B,) the largest difference, studentised by what a replicate would see."""
+    noise, variance = (centre + seeds.noise)[:, left], seeds.variance[:, left]
+    largest = np.zeros(len(centre))
+    for place, row in enumerate(left):
+        gap = np.square(noise[:, :place] - noise[:, place, None])
+        seen = items[row, left[:place]] + variance[:, :place] + variance[:, place, None]
+        ratio = np.divide(gap, seen, out=np.zeros_like(gap), where=seen > 0.0)
+        np.maximum(largest, ratio.max(axis=1, initial=0.0), out=largest)
+    return np.sqrt(largest)
 
 
 def remaining(
@@ -209,16 +273,26 @@ def influence_replicates(
     plain = Design(items=len(first.values)) if design is None else design
     sums = np.stack([plain.sums(mean_values(row)) for row in repeats], axis=1)
     covariance = sums.T @ sums
-    for place, row in enumerate(repeats):
-        values = np.array([influence.value for influence in row])
-        if len(values) > 1:
-            covariance[place, place] += values.var(ddof=1) / len(values)
+    covariance += np.diag(_unseen(repeats))
     freedom = _freedom(sums)
     rng = np.random.default_rng(seed)
     noise = normal_noise(covariance, replicates, rng)
     noise *= np.sqrt(freedom / rng.chisquare(freedom, size=(replicates, 1)))
     centre = [float(np.mean([influence.value for influence in row])) for row in repeats]
     return {name: centre[place] + noise[:, place] for place, name in enumerate(names)}
+
+
+def _unseen(rows: Sequence[Sequence[Influence]]) -> Array:
+    """Return the variance (K,) that few differing decisions leave open of each row."""
+    unseen = np.zeros(len(rows))
+    if not all(np.any(repeat.step) for row in rows for repeat in row):
+        return unseen
+    changes = [mean_values(row) for row in rows]
+    for a, b in combinations(range(len(rows)), 2):
+        # Each row of a pair takes half of it.
+        more = unseen_variance(rows[a], rows[b], changes[a] - changes[b]) / 2.0
+        unseen[[a, b]] = np.maximum(unseen[[a, b]], more)
+    return unseen
 
 
 def _as_list(row: Influence | Sequence[Influence]) -> list[Influence]:

@@ -19,16 +19,20 @@ from scipy import sparse
 from scipy.special import ndtr
 
 from qualms.arrays import Array, Index
-from qualms.inference._design import Design
+from qualms.inference._design import Design, Spread
 from qualms.inference._gaps import bin_ends, smooth_ends
+from qualms.inference._seeds import SEED_STREAM, reach, seed_noise, seed_spread
 from qualms.inference._shares import student_quantile
 from qualms.inference.confidence_set import (
     ConfidenceSet,
+    JoinedNoise,
     elimination,
+    joined_noise,
     normal_noise,
     remaining,
     standard_errors,
 )
+from qualms.inference.interval import joined_spread
 from qualms.scores import Difference
 from qualms.scores.influence import BinGaps, Influence, SmoothGaps
 from qualms.scores.smoothing import crossings, on_grid
@@ -58,10 +62,12 @@ def compare_gaps(
     design: Design,
     level: float = 0.95,
     seed: int = 0,
+    seeds: Mapping[str, Spread] | None = None,
 ) -> GapComparison:
     """Compare errors that are sums of gaps, over the same items in every row.
 
-    Repeats of a row are averaged; what their seeds add is independent between rows.
+    Repeats of a row are averaged; what other seeds would add is independent between
+    rows. Its spread is that of the repeats, or `seeds` where these pool runs.
 
     >>> from qualms.inference import influence_of
     >>> from qualms.scores import ece
@@ -77,10 +83,14 @@ def compare_gaps(
         [np.mean([influence.value for influence in row]) for row in repeats]
     )
     noisy = list(_drawn_rows(repeats, design, seed))
+    spreads = [
+        _seeds_of(row, name, seeds) for name, row in zip(names, repeats, strict=True)
+    ]
+    drawn = _drawn_seeds(spreads, len(noisy[0].repeats[0].noise), seed)
     wide = 1.0 - OUTSIDE / len(names)
     errors = [_error_range(row, design, wide) for row in repeats]
     low, high = np.min(errors, axis=0)
-    order, p, noise = _least(values, noisy, np.linspace(low, high, TRIED))
+    order, p, noise = _least(values, noisy, np.linspace(low, high, TRIED), drawn)
     best = int(values.argmin())
     group = remaining(names, names[best], order, p, level)
     added = [
@@ -90,7 +100,11 @@ def compare_gaps(
     error = standard_errors(noise)[best]
     differences = {
         name: _difference(
-            values[[row, best]], (added[row], added[best]), float(error[row]), level
+            values[[row, best]],
+            (added[row], added[best]),
+            float(error[row]),
+            [spreads[place] for place in {row, best} if row != best],
+            level,
         )
         for row, name in enumerate(names)
     }
@@ -155,11 +169,9 @@ class _NoisyGaps:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _NoisyRow:
-    """All repeats of a row, and the noise that their seeds add to its mean."""
+    """All repeats of a row."""
 
     repeats: Sequence[_NoisyGaps]
-    seeds: Array | float
-    """(B,), 0.0 for a single repeat."""
 
     def replicates(self, error: float) -> tuple[Array, Array]:
         """Return values (B,) at this error, where noise adds much, and little."""
@@ -174,11 +186,14 @@ class _NoisyRow:
             )
             for gaps in shapes
         )
-        return much + self.seeds, little + self.seeds
+        return much, little
 
 
 def _least(
-    values: Array, rows: Sequence[_NoisyRow], errors: Array
+    values: Array,
+    rows: Sequence[_NoisyRow],
+    errors: Array,
+    seeds: JoinedNoise | None,
 ) -> tuple[list[int], Array, Array]:
     """Return the order in which rows leave, their p values, and noise (B, K).
 
@@ -194,6 +209,7 @@ def _least(
             values - added.max(axis=0),
             noise - noise.mean(axis=0),
             high=values - added.min(axis=0),
+            seeds=seeds,
         )
         p = np.maximum(p, reached)
     return order, p, noise
@@ -211,20 +227,25 @@ def _difference(
     values: Array,
     added: tuple[tuple[float, float], tuple[float, float]],
     error: float,
+    seeds: Sequence[Spread],
     level: float,
 ) -> Difference:
     """Return the difference of two values, whatever noise may have added to each."""
     value = float(values[0] - values[1])
     (own_least, own_most), (best_least, best_most) = added
     low, high = value - own_most + best_least, value - own_least + best_most
-    reach = student_quantile(level, math.inf) * error
+    items = Spread(error**2, math.inf, 0)
+    away = student_quantile(level, math.inf) * error
+    if any(part.variance > 0.0 for part in seeds):
+        away = reach(level, (items, *seeds))
+        error = math.sqrt(joined_spread(items, *seeds).variance)
     if error == 0.0:
         return Difference(value=value, low=value, high=value, p=float(value == 0.0))
     nearest = max(low, -high, 0.0) / error
     return Difference(
         value=value,
-        low=float(min(low, value) - reach),
-        high=float(max(high, value) + reach),
+        low=float(min(low, value) - away),
+        high=float(max(high, value) + away),
         p=min(1.0, 2.0 * float(ndtr(-nearest))),
     )
 
@@ -263,12 +284,24 @@ def _drawn_rows(
             _NoisyGaps(total=total, noise=noise, factor=_factor(repeat))
             for repeat, ((_, total), noise) in zip(row, ready, strict=False)
         ]
-        values = np.array([repeat.value for repeat in row])
-        seeds: Array | float = 0.0
-        if len(row) > 1:
-            spread = math.sqrt(values.var(ddof=1) / len(row))
-            seeds = rng.normal(0.0, spread, replicates)
-        yield _NoisyRow(repeats=repeats, seeds=seeds)
+        yield _NoisyRow(repeats=repeats)
+
+
+def _seeds_of(
+    row: Sequence[Influence], name: str, seeds: Mapping[str, Spread] | None
+) -> Spread:
+    if seeds is not None:
+        return seeds[name]
+    return seed_spread([influence.value for influence in row])
+
+
+def _drawn_seeds(
+    spreads: Sequence[Spread], replicates: int, seed: int
+) -> JoinedNoise | None:
+    """Return what other seeds add to the errors of all rows."""
+    rng = np.random.default_rng((seed, SEED_STREAM))
+    noise = [seed_noise(spread, replicates, rng) for spread in spreads]
+    return joined_noise(noise, np.ones(replicates, np.bool_))
 
 
 def _steps(rows: Sequence[Sequence[Influence]]) -> int:

@@ -20,8 +20,10 @@ from scipy.special import ndtri
 from qualms.arrays import Array, Index
 from qualms.inference._design import Design, Spread
 from qualms.inference._gaps import INVERTED, NORM_BOUND, bin_ends, smooth_ends
+from qualms.inference._seeds import few_seeds, reach, seed_spread
 from qualms.inference._shares import (
     effective_size,
+    exact_interval,
     exceedance_ends,
     strata_ends,
     strata_method,
@@ -33,6 +35,7 @@ from qualms.scores.influence import (
     BinGaps,
     Exceedance,
     Influence,
+    RareErrors,
     Scale,
     SmoothGaps,
     Strata,
@@ -40,6 +43,8 @@ from qualms.scores.influence import (
 
 LEAST_FREEDOM = 3.0
 """Fewer degrees of freedom are an accident of a few large values."""
+RARE = "exact binomial bound of the share of wrong items, of which there are few"
+FEW_SEEDS = "2 seeds do not show how far others may lie: 3 or more would"
 EXACT = "exact binomial bound: the score stands at the end of its range"
 METHOD: dict[Scale, str] = {
     "share": "Wilson's interval",
@@ -79,6 +84,13 @@ class _Pooled:
         """Return the spread of items and seeds together."""
         return joined_spread(self.spread, self.seeds)
 
+    def quantile(self, level: float, items: Spread | None = None) -> float:
+        """Return the quantile that the error of `total` is multiplied by."""
+        items = items or self.spread
+        if self.seeds.variance <= 0.0:
+            return student_quantile(level, items.freedom)
+        return reach(level, (items, self.seeds)) / math.sqrt(self.total().variance)
+
 
 def influence_of(score: Callable[..., Any], *arrays: ArrayLike) -> Influence | None:
     """Return the influence of every item on `score(*arrays)`, None where none is known.
@@ -104,12 +116,14 @@ def interval_of(
     *,
     design: Design | None = None,
     level: float = 0.95,
+    seeds: Spread | None = None,
 ) -> ConfidenceInterval:
     """Return the interval of a score, or of its mean over repeats of a row.
 
     Repeats (seeds) share their items, so that their influences are averaged; what their
-    values differ by is added as a second source of variance. Without a `design` the
-    items are one sample drawn one by one.
+    values differ by is added as a second source of variance, or `seeds` where repeats
+    are pools of runs. Two seeds have no interval. Without a `design` the items are one
+    sample drawn one by one.
 
     >>> from qualms.scores import accuracy
     >>> from qualms.inference import influence_of
@@ -129,9 +143,13 @@ def interval_of(
         refused = repeats[0].clustered
     if refused:
         return no_interval(refused)
-    if repeats[0].construction is not None:
-        return _from_constructions(repeats, design, level)
-    return _from_influence(repeats, design, level)
+    if seeds is None:
+        seeds = seed_spread([repeat.value for repeat in repeats])
+    if few_seeds(seeds):
+        return no_interval(FEW_SEEDS)
+    if any(repeat.construction is not None for repeat in repeats):
+        return _from_constructions(repeats, design, level, seeds)
+    return _from_influence(repeats, design, level, seeds)
 
 
 def no_interval(reason: str) -> ConfidenceInterval:
@@ -140,7 +158,7 @@ def no_interval(reason: str) -> ConfidenceInterval:
 
 
 def _from_constructions(
-    repeats: Sequence[Influence], design: Design | None, level: float
+    repeats: Sequence[Influence], design: Design | None, level: float, seeds: Spread
 ) -> ConfidenceInterval:
     """Average the intervals of all repeats, widened by what the seeds add."""
     first = repeats[0]
@@ -150,14 +168,13 @@ def _from_constructions(
     values = np.array([repeat.value for repeat in repeats])
     value = float(values.mean())
     low, high = (float(end) for end in np.mean(ends, axis=0))
-    seeds = seed_spread(values)
-    extra = student_quantile(level, seeds.freedom) * math.sqrt(seeds.variance)
+    extra = reach(level, [seeds])
     low = value - math.hypot(value - low, extra) if extra else low
     high = value + math.hypot(high - value, extra) if extra else high
     return ConfidenceInterval(
         low=max(low, first.low),
         high=min(high, first.high),
-        method=_construction_words(first) + _seed_words(len(repeats)),
+        method=_construction_words(repeats) + _seed_words(seeds),
     )
 
 
@@ -174,6 +191,11 @@ def _constructed(
             return strata_ends(strata, design, level)
         case Exceedance() as exceedance:
             return exceedance_ends(exceedance, design, level)
+        case RareErrors() as rare:
+            own = design if design.items == len(rare.wrong) else None
+            shares = exact_interval(rare.wrong, design=own, level=level)
+            low, high = rare.ends(*shares)
+            return min(low, influence.value), max(high, influence.value)
         case other:
             plain = dataclasses.replace(influence, construction=None)
             interval = interval_of(plain, design=design, level=level)
@@ -181,7 +203,10 @@ def _constructed(
             return max(interval.low - noise, 0.0), interval.high
 
 
-def _construction_words(influence: Influence) -> str:
+def _construction_words(repeats: Sequence[Influence]) -> str:
+    if any(isinstance(repeat.construction, RareErrors) for repeat in repeats):
+        return RARE
+    influence = repeats[0]
     match influence.construction:
         case BinGaps():
             return INVERTED
@@ -205,9 +230,9 @@ def _whole(influence: Influence, design: Design | None) -> Design:
 
 
 def _from_influence(
-    repeats: Sequence[Influence], design: Design | None, level: float
+    repeats: Sequence[Influence], design: Design | None, level: float, seeds: Spread
 ) -> ConfidenceInterval:
-    pooled = _pooled(repeats, _checked_design(repeats, design))
+    pooled = _pooled(repeats, _checked_design(repeats, design), seeds)
     if pooled.spread.units < 2:
         return no_interval("there is only one independent item or cluster")
     if _at_an_end(pooled):
@@ -217,7 +242,7 @@ def _from_influence(
     if math.isnan(low):
         return no_interval("all items are alike: nothing tells how the score varies")
     clusters = "" if design is None or design.cluster is None else ", over clusters"
-    method = METHOD[repeats[0].scale] + clusters + _seed_words(len(repeats))
+    method = METHOD[repeats[0].scale] + clusters + _seed_words(seeds)
     return ConfidenceInterval(low=low, high=high, method=method)
 
 
@@ -237,7 +262,7 @@ def _checked_design(repeats: Sequence[Influence], design: Design | None) -> Desi
     return checked
 
 
-def _pooled(repeats: Sequence[Influence], design: Design) -> _Pooled:
+def _pooled(repeats: Sequence[Influence], design: Design, seeds: Spread) -> _Pooled:
     first = repeats[0]
     values = np.array([repeat.value for repeat in repeats])
     spreads = design.spread(mean_values(repeats), _part(repeats), welch=first.welch)
@@ -245,7 +270,7 @@ def _pooled(repeats: Sequence[Influence], design: Design) -> _Pooled:
     spreads = spreads._replace(variance=spreads.variance * first.inflation)
     spread = spreads._replace(freedom=freedom)
     value = float(values.mean())
-    return _Pooled(value=value, spread=spread, seeds=seed_spread(values), first=first)
+    return _Pooled(value=value, spread=spread, seeds=seeds, first=first)
 
 
 def _part(repeats: Sequence[Influence]) -> Index | None:
@@ -278,16 +303,8 @@ def joined_spread(items: Spread, *others: Spread) -> Spread:
     return Spread(variance, variance**2 / left, items.units)
 
 
-def seed_spread(values: Array) -> Spread:
-    """Return spread of the mean of `values` (R,), one per seed; none for one seed."""
-    count = len(values)
-    if count < 2:
-        return Spread(0.0, math.inf, count)
-    return Spread(float(values.var(ddof=1)) / count, count - 1.0, count)
-
-
-def _seed_words(repeats: int) -> str:
-    return "" if repeats == 1 else f", items and {repeats} seeds together"
+def _seed_words(seeds: Spread) -> str:
+    return "" if seeds.units < 2 else f", items and {seeds.units} seeds together"
 
 
 def _share(pooled: _Pooled, level: float) -> tuple[float, float]:
@@ -296,7 +313,9 @@ def _share(pooled: _Pooled, level: float) -> tuple[float, float]:
     # The variance over few clusters or seeds is uncertain: fewer effective items.
     if spread.units < _trials(pooled) or pooled.seeds.variance > 0.0:
         z = float(ndtri(0.5 + level / 2.0))
-        size *= (z / student_quantile(level, max(spread.freedom, LEAST_FREEDOM))) ** 2
+        items = pooled.spread
+        least = items._replace(freedom=max(items.freedom, LEAST_FREEDOM))
+        size *= (z / pooled.quantile(level, least)) ** 2
     return wilson(pooled.value, size, level)
 
 
@@ -313,11 +332,9 @@ def _logit(pooled: _Pooled, level: float) -> tuple[float, float]:
     if spread.variance <= 0.0 or not 0.0 < share < 1.0:
         return math.nan, math.nan
     error = math.sqrt(spread.variance) / width / (share * (1.0 - share))
-    reach = student_quantile(level, spread.freedom) * error
+    away = pooled.quantile(level) * error
     middle = math.log(share / (1.0 - share))
-    return low + width * _sigmoid(middle - reach), low + width * _sigmoid(
-        middle + reach
-    )
+    return low + width * _sigmoid(middle - away), low + width * _sigmoid(middle + away)
 
 
 def _sigmoid(value: float) -> float:
@@ -329,9 +346,9 @@ def _log(pooled: _Pooled, level: float) -> tuple[float, float]:
     spread = pooled.total()
     if spread.variance <= 0.0 or pooled.value <= 0.0:
         return math.nan, math.nan
-    reach = student_quantile(level, spread.freedom) * math.sqrt(spread.variance)
-    reach = min(reach / pooled.value, 700.0)
-    low, high = pooled.value * math.exp(-reach), pooled.value * math.exp(reach)
+    away = pooled.quantile(level) * math.sqrt(spread.variance)
+    away = min(away / pooled.value, 700.0)
+    low, high = pooled.value * math.exp(-away), pooled.value * math.exp(away)
     return low, min(high, pooled.first.high)
 
 
@@ -339,8 +356,8 @@ def _linear(pooled: _Pooled, level: float) -> tuple[float, float]:
     spread = pooled.total()
     if spread.variance <= 0.0:
         return math.nan, math.nan
-    reach = student_quantile(level, spread.freedom) * math.sqrt(spread.variance)
-    low, high = pooled.value - reach, pooled.value + reach
+    away = pooled.quantile(level) * math.sqrt(spread.variance)
+    low, high = pooled.value - away, pooled.value + away
     return max(low, pooled.first.low), min(high, pooled.first.high)
 
 
@@ -362,10 +379,10 @@ def _exact(pooled: _Pooled, level: float) -> tuple[float, float]:
         ratio = min(1.0, pooled.spread.units / _items(first))
         worst = first.floor(tail ** (1.0 / ratio))
         return (worst, first.high) if pooled.value > middle else (first.low, worst)
-    reach = (1.0 - tail ** (1.0 / trials)) * (first.high - first.low)
+    away = (1.0 - tail ** (1.0 / trials)) * (first.high - first.low)
     if pooled.value > middle:
-        return first.high - reach, first.high
-    return first.low, first.low + reach
+        return first.high - away, first.high
+    return first.low, first.low + away
 
 
 def _items(influence: Influence) -> int:

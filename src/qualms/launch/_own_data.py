@@ -17,6 +17,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import date, time
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,8 @@ from qualms.wording import suggest
 DATASET = "folder"
 SPLITS = ("train", "val", "val/shifted", "test", "test/shifted")
 TABLES = ("dataset", "network", "training", "method")
+_DEPTH = 50
+"""Most levels of nested tables and lists."""
 _KINDS: Mapping[str, tuple[type, str]] = {
     "from": (str, "a path in quotes"),
     "name": (str, "text in quotes"),
@@ -174,6 +177,10 @@ def _read(path: Path) -> dict[str, Any]:
         raise ValueError(f"there is no file {path}; name one with --from") from None
     except (tomllib.TOMLDecodeError, UnicodeError) as error:
         raise ValueError(f"{path} is not TOML: {error}; correct it") from error
+    except RecursionError:
+        raise ValueError(_too_deep(path)) from None
+    for name, value in content.items():
+        _check_plain(path, name, value)
     _check_keys(path, content)
     return content
 
@@ -195,6 +202,27 @@ def _check_keys(path: Path, content: Mapping[str, Any]) -> None:
             raise ValueError(
                 f"'seeds' in {path} must be whole numbers from 0 on, got {seed!r}"
             )
+
+
+def _check_plain(path: Path, name: str, value: Any, depth: int = 0) -> None:
+    """Raise if a value is what no option can be: a date, or deeply nested."""
+    if depth > _DEPTH:
+        raise ValueError(_too_deep(path))
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            _check_plain(path, f"{name}.{key}", inner, depth + 1)
+    elif isinstance(value, list):
+        for inner in value:
+            _check_plain(path, name, inner, depth + 1)
+    elif isinstance(value, date | time):
+        raise ValueError(
+            f"{name!r} in {path} must be text, a number, true or false, got {value};"
+            " put a date in quotes"
+        )
+
+
+def _too_deep(path: Path) -> str:
+    return f"{path} must not be nested more than {_DEPTH} levels deep; flatten it"
 
 
 def _word(name: str) -> str:

@@ -50,4 +50,4 @@ def anchor_losses(vectors: Tensor, inverse_temperature: float) -> Tensor:
 
 def over_views(losses: Tensor) -> Tensor:
     """Return the mean (..., B) over the two views of losses (..., 2 B)."""
-    return losses.unflatten(-1, (VIEWS, -1)).mean(-2)
+    return losses.view(*losses.shape[:-1], VIEWS, -1).mean(-2)

@@ -359,7 +359,7 @@ def _logit_draws(network: Headed, inputs: Tensor) -> Tensor:
                 _output_covariance(buffers, _rows(some).float()),
                 buffers.get("noise"),
             )
-            for some in inputs.split(together)
+            for some in torch.split(inputs, together)
         ]
     return torch.cat(parts, 1)
 

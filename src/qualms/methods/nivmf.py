@@ -123,12 +123,13 @@ class ClassDensities(nn.Module):
         aligned = (directions @ (squares * mean).T).double()
         aligned = aligned / (centre.double() * (1 + excess)).sqrt()
         length = torch.linalg.vector_norm((stretch * mean).double(), dim=1)
+        normaliser = log_normaliser(length, dimension)
         volume = stretch.double().log().sum(1)
         if self.stretching == "class":
-            return log_normaliser(length, dimension) + volume - length.log() + aligned
+            of_class: Tensor = normaliser + volume - length.log() + aligned
+            return of_class
         volume = volume - dimension / 2 * centre.double().log()
-        constant = log_normaliser(length, dimension) + volume
-        return constant + aligned - dimension / 2 * excess.log1p()
+        return (normaliser + volume) + aligned - dimension / 2 * excess.log1p()
 
 
 def _build(

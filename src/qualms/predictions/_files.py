@@ -57,21 +57,26 @@ class FileKind:
 
 
 def read(
-    path: str | PathLike[str], *, task: str | None = None, logits: bool = False
+    path: str | PathLike[str],
+    *,
+    task: str | None = None,
+    logits: bool = False,
+    renormalise: bool = False,
 ) -> Predictions:
     """Read the predictions at `path`, checked in full and in normal form.
 
     `path` may be a .safetensors, .npz, .csv or .parquet file, or a folder of segmented
     items, whose maps are read and checked on access. The task is stated in the header,
     or else follows from the names of the arrays; `task` overrules both. `logits` says
-    that `probs` or `prob` hold logits, which is never guessed.
+    that `probs` or `prob` hold logits, which is never guessed; `renormalise` divides
+    probabilities by their sums, such as percentages.
 
     Raises:
         PredictionsError: In one sentence, which array and row is wrong, its value, and
             what to do. Rows count from 0.
     """
     source = Path(path)
-    options = ReadOptions(task, logits)
+    options = ReadOptions(task, logits, renormalise)
     refuse_undecodable(source)
     if source.is_dir():
         return read_folder(source, options)
@@ -89,20 +94,21 @@ def build(
     header: Header | Mapping[str, Any] | None = None,
     task: str | None = None,
     logits: bool = False,
+    renormalise: bool = False,
 ) -> Predictions:
     """Build predictions from a mapping of names to arrays, checked and in normal form.
 
     Arrays may be of NumPy, PyTorch, JAX and TensorFlow, columns of pandas, or lists;
     `arrays` may be a frame of pandas or polars with the columns of a .csv file. For
     segmentation, `maps` is a sequence of `Maps`, each of which is checked on access,
-    with `item`, `group`, `cluster`, `shifted` and `known` beside it. `task` and
-    `logits` are those of `read`.
+    with `item`, `group`, `cluster`, `shifted` and `known` beside it. `task`,
+    `logits` and `renormalise` are those of `read`.
 
     >>> predictions = build({"target": [0, 1], "prob": [0.2, 0.9]})
     >>> predictions.task, predictions.arrays["probs"].shape
     ('classification', (1, 2, 2))
     """
-    return _built(arrays, header, ReadOptions(task, logits))
+    return _built(arrays, header, ReadOptions(task, logits, renormalise))
 
 
 def write(

@@ -70,6 +70,7 @@ class ReadOptions(NamedTuple):
 
     task: str | None = None
     logits: bool = False
+    renormalise: bool = False
     strict: bool = False
 
 
@@ -164,6 +165,16 @@ def _check_options(task: str, options: ReadOptions) -> None:
             "segmentation predictions are a folder with index.json and one file per "
             "item; write it with qualms.predictions.SegmentationWriter"
         )
+    if options.logits and options.renormalise:
+        raise PredictionsError(
+            "logits become probabilities by a softmax and need no other rule; leave out"
+            " --renormalise (renormalise=True)"
+        )
+    if options.renormalise and task != "classification":
+        raise PredictionsError(
+            f"class probabilities can be renormalised, these are {task} predictions;"
+            " leave out --renormalise (renormalise=True)"
+        )
     if options.logits and task != "classification":
         raise PredictionsError(
             f"logits are for classification only, these are {task} predictions; leave "
@@ -255,4 +266,5 @@ def _probabilities(
     # The true label distribution is no output of a network, and never logits.
     if raw_array.field.draws and options.logits:
         return Converted(softmax(name, array, axes), ())
-    return checked_probs(name, array, axes)
+    renormalise = raw_array.field.draws and options.renormalise
+    return checked_probs(name, array, axes, renormalise=renormalise)

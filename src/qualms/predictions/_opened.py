@@ -18,7 +18,6 @@ from qualms.predictions._errors import PredictionsError
 class FileVersion(NamedTuple):
     """A version of a file; it is another one after the file was written or replaced."""
 
-    device: int
     inode: int
     size: int
     modified: int
@@ -65,7 +64,7 @@ def file_state(path: Path) -> FileVersion | None:
 
 
 def _state(status: os.stat_result) -> FileVersion:
-    return FileVersion(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+    return FileVersion(status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 def _compare(before: FileVersion, now: FileVersion | None) -> None:

@@ -14,6 +14,19 @@ SUM_TOLERANCE = 1e-3
 # values stay equal, and values written in float32 are read again with the same bits.
 ROUNDING = 1e-6
 _LOGITS = "if these are logits, say so: --logits (logits=True)"
+_RENORMALISE = "--renormalise (renormalise=True) divides them by their sums"
+DECIMALS = 6
+"""Most decimals by which values are taken for rounded ones."""
+MOST_ROUNDED = 0.1
+"""Farthest from one that sums of rounded probabilities may be."""
+MOST_BFLOAT = 0.02
+"""The same, where values have the 8 bits of bfloat16."""
+MOST_SIGMOID = 30.0
+"""Larger logits of one class are hardly met, larger percentages are."""
+PERCENT = 2.0
+"""How far from 100 sums of percentages may be."""
+ALIKE = 1e-3
+"""How far apart sums may be that are all multiplied by the same number."""
 
 
 class Converted(NamedTuple):
@@ -30,15 +43,22 @@ def checked_probs(
     *,
     remedy: str = _LOGITS,
     dtype: type[np.floating[Any]] = np.float64,
+    renormalise: bool = False,
 ) -> Converted:
-    """Return `array` with sum one over its class axis 'C', divided in `dtype`."""
-    array = unit_interval(name, array, axes, remedy=remedy)
+    """Return `array` with sum one over its class axis 'C', divided in `dtype`.
+
+    Sums may differ from one by what rounding explains, or, to `renormalise`, by any
+    factor.
+    """
     axis = axes.index("C")
+    if renormalise:
+        return _renormalised(name, array, axes)
+    array = unit_interval(name, array, axes, remedy=remedy)
     total = array.sum(axis=axis, keepdims=True, dtype=np.float64)
     off = np.abs(total - 1.0)
     worst = np.unravel_index(int(off.argmax()), off.shape)
-    if off[worst] > SUM_TOLERANCE:
-        hint = _classes_elsewhere(name, array, axis) or remedy
+    if off[worst] > SUM_TOLERANCE and not _is_rounded(array, axis, float(off[worst])):
+        hint = _classes_elsewhere(name, array, axis) or _remedy_of_sums(total, remedy)
         raise PredictionsError(
             f"array '{name}' must sum to 1 over its classes, "
             f"{where_in(axes, worst, skip='C')} sums to {float(total[worst]):.6g}; "
@@ -59,6 +79,66 @@ def checked_probs(
     return Converted(array / divisor, (note,))
 
 
+def _renormalised(name: str, array: NDArray[Any], axes: str) -> Converted:
+    """Divide every row by its sum."""
+    axis = axes.index("C")
+    # In float64, and sorted as below: equal rows in another order have equal sums.
+    numbers = array.astype(np.float64, copy=False)
+    total = np.sort(numbers, axis=axis).sum(axis=axis, keepdims=True)
+    wrong = (numbers < 0.0).any(axis=axis, keepdims=True) | (total <= 0.0)
+    if wrong.any():
+        where = tuple(np.argwhere(wrong)[0])
+        raise PredictionsError(
+            f"array '{name}' must have no negative number and a positive sum in every"
+            f" row to be renormalised, {where_in(axes, where, skip='C')} has not; if"
+            " these are logits, say --logits (logits=True) instead"
+        )
+    low, high = float(total.min()), float(total.max())
+    note = f"array '{name}' was divided by its sums, from {low:.4g} to {high:.4g}"
+    return Converted(numbers / total, (note,))
+
+
+def _is_rounded(array: NDArray[Any], axis: int, off: float) -> bool:
+    """Return whether sums that are `off` from one are explained by rounded values."""
+    if off > MOST_ROUNDED:
+        return False
+    classes = array.shape[axis]
+    for decimals in range(1, DECIMALS + 1):
+        scaled = array.astype(np.float64, copy=False) * 10.0**decimals
+        if np.abs(scaled - np.rint(scaled)).max() < 10.0**decimals * ROUNDING / 4:
+            return bool(off <= classes * 0.5 * 10.0**-decimals + ROUNDING)
+    # The last 16 bits of a bfloat16 in float32 are zero.
+    bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
+    return bool(not (bits & 0xFFFF).any() and off <= MOST_BFLOAT)
+
+
+def _remedy_of_sums(total: NDArray[np.float64], remedy: str) -> str:
+    """Say what values in [0, 1] are that do not sum to one."""
+    if remedy != _LOGITS:
+        return remedy
+    low, high = float(total.min()), float(total.max())
+    if high - low <= ALIKE * high:
+        return f"all rows sum to about {high:.4g}; {_RENORMALISE}"
+    return (
+        f"rows sum to {low:.4g} to {high:.4g}: if each class has a sigmoid of its own,"
+        " these are no probabilities of classes that exclude each other; store a"
+        f" softmax, or {_RENORMALISE}"
+    )
+
+
+def _remedy_of_range(array: NDArray[Any], axes: str, remedy: str) -> str:
+    """Say what values outside of [0, 1] are: percentages, or perhaps logits."""
+    if remedy != _LOGITS or array.min() < 0.0 or array.max() > 100.0 + PERCENT:
+        return remedy
+    if "C" in axes:
+        total = array.sum(axis=axes.index("C"), dtype=np.float64)
+        if np.abs(total - 100.0).max() <= PERCENT:
+            return f"rows sum to 100: these are percentages; {_RENORMALISE}"
+    elif array.max() > MOST_SIGMOID:
+        return f"if these are percentages, divide them by 100; {remedy}"
+    return remedy
+
+
 def unit_interval(
     name: str, array: NDArray[Any], axes: str, *, remedy: str = _LOGITS
 ) -> NDArray[Any]:
@@ -71,7 +151,7 @@ def unit_interval(
         where = tuple(np.argwhere(wrong)[0])
         raise PredictionsError(
             f"array '{name}' must lie in [0, 1], {where_in(axes, where)} is "
-            f"{float(array[where]):.6g}; {remedy}"
+            f"{float(array[where]):.6g}; {_remedy_of_range(array, axes, remedy)}"
         )
     return np.asarray(np.clip(array, 0.0, 1.0))
 

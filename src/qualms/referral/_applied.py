@@ -35,6 +35,7 @@ from qualms.referral._likeness import (
     reference_sample,
 )
 from qualms.referral.shares import percent_interval
+from qualms.results import harmless
 from qualms.scores import Estimate
 from qualms.wording import plural
 
@@ -81,7 +82,10 @@ class ReferredItems:
         return list(zip(*columns, strict=True))
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Write the items as CSV; the file appears whole or not at all."""
+        """Write the items as CSV; the file appears whole or not at all.
+
+        Text that a spreadsheet would run as a formula gets a quote before it.
+        """
         target = Path(path)
         with (
             replacing(target) as temporary,
@@ -89,7 +93,7 @@ class ReferredItems:
         ):
             lines = csv.writer(file, lineterminator="\n")
             lines.writerow(self.columns)
-            lines.writerows(self.first(len(self)))
+            lines.writerows(map(harmless, row) for row in self.first(len(self)))
             file.flush()
         return target
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from qualms import scores
 from qualms.evaluate.draws import decomposed
-from qualms.evaluate.scoring import Source, predictions_of
+from qualms.evaluate.scoring import Source, predictions_of, refuse_huge
 from qualms.evaluate.subsets import known_items
 from qualms.predictions import Predictions, pool
 from qualms.referral._request import SHARE_SCORES
@@ -137,6 +137,7 @@ def read_for_referral(
 ) -> Predictions:
     """Read `source`; raise unless a plan can be made from it or applied to it."""
     predictions = predictions_of(source, logits=logits)
+    refuse_huge(predictions)
     if predictions.task not in FAMILY:
         raise ValueError(
             f"{predictions.source}: a plan needs predictions of classification "

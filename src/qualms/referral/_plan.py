@@ -341,7 +341,7 @@ def _promise(plan: Fields) -> Promise | None:
     bounds = data.under("at_least")
     bounds.check_names(set(SHARE_SCORES))
     return Promise(
-        at_least={name: float(bounds.of(name, (int, float))) for name in bounds.names},
+        at_least={name: bounds.share(name) for name in bounds.names},
         budget=data.number_or_none("budget"),
         confidence=data.number("confidence"),
         items=data.of("items", int),
@@ -351,7 +351,7 @@ def _promise(plan: Fields) -> Promise | None:
 
 def _origin(data: Fields) -> PlanOrigin:
     referred = data.under("referred")
-    ends = {name: referred.number(name) for name in ("value", "low", "high")}
+    ends = {name: referred.share(name) for name in ("value", "low", "high")}
     return PlanOrigin(
         name=data.of("name", str),
         subset=data.of("subset", str),
@@ -371,7 +371,11 @@ def _reference(data: Fields, classes: int | None) -> ReferenceSample:
     if not predicted or not data.of("uncertainty", list):
         raise ValueError("'reference' is empty")
     kind: Any = np.float64 if classes is None else np.int64
-    return ReferenceSample(
+    sample = ReferenceSample(
         uncertainty=np.array(data.of("uncertainty", list), np.float64),
         predicted=np.array(predicted, kind),
     )
+    for values in (sample.uncertainty, sample.predicted):
+        if values.ndim != 1 or not np.isfinite(values).all():
+            raise ValueError("'reference' must be lists of finite numbers")
+    return sample

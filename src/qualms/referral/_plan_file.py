@@ -79,7 +79,16 @@ class Fields:
             isinstance(value, bool) and kind is not bool
         ):
             raise TypeError(f"'{name}' is {value!r:.40}")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"'{name}' is {value}")
         return value
+
+    def share(self, name: str) -> float:
+        """Return a number between 0 and 1."""
+        share = float(self.of(name, (int, float)))
+        if not 0.0 <= share <= 1.0:
+            raise ValueError(f"'{name}' is {share:g}, which is no share")
+        return share
 
     def text(self, name: str) -> str | None:
         """Return a text; None where it is null."""

@@ -43,7 +43,8 @@ def print_findings(results: BenchmarkResults, *, console: Console) -> None:
     """Print how many findings hold, and the first of those that do not."""
     if not results.findings:
         return
-    console.print(f"[bold]{findings_summary(results)}[/bold]", highlight=False)
+    summary = f"[bold]{findings_summary(results)}[/bold]{_data(results)}"
+    console.print(summary, highlight=False)
     against = [c for c in results.findings if c.answer == "does not hold"]
     for check in against[:MOST_CONTRADICTED]:
         line = f"  does not hold: {check.expectation.text}"
@@ -51,6 +52,14 @@ def print_findings(results: BenchmarkResults, *, console: Console) -> None:
     if len(against) > MOST_CONTRADICTED:
         more = len(against) - MOST_CONTRADICTED
         console.print(f"  and {more} more on the page, index.html", highlight=False)
+
+
+def _data(results: BenchmarkResults) -> str:
+    """Say where the answers are of simulated data alone."""
+    variants = results.variants
+    if not variants or not all(variant.simulated for variant in variants):
+        return ""
+    return ", on simulated data"
 
 
 def findings_html(results: BenchmarkResults) -> str:
@@ -68,8 +77,8 @@ def findings_html(results: BenchmarkResults) -> str:
     )
     head = "<tr><th>answer</th><th>finding</th><th>where</th><th>numbers</th></tr>"
     return (
-        f'<h2 id="findings">Findings of the paper</h2><p>{findings_summary(results)}: '
-        "asked of the numbers of this page, with their intervals "
+        f'<h2 id="findings">Findings of the paper</h2><p>{findings_summary(results)}'
+        f"{_data(results)}: asked of the numbers of this page, with their intervals "
         '(<a href="./findings.json">JSON</a>).</p>'
         f'<div class="scroll"><table><thead>{head}</thead>'
         f"<tbody>{rows}</tbody></table></div>"

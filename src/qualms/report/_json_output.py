@@ -117,6 +117,7 @@ def _comparison(comparison: Comparison | None) -> dict[str, Any] | None:
                 },
             }
             | ({"reason": contrast.reason} if contrast.reason else {})
+            | ({} if contrast.aim is None else {"aim": contrast.aim})
             for contrast in comparison.contrasts
         ],
     }

@@ -57,7 +57,7 @@ def difference_table(comparison: Comparison) -> Table:
     lines = [
         TableLine(
             labels=(
-                contrast.label,
+                contrast.compared,
                 contrast.detail,
                 f"{name} - {contrast.best}",
             ),

@@ -49,8 +49,17 @@ def table_cell(
         else Summary(scale * number.value, scale * number.spread),
         why="; ".join(filter(None, (ours.why, _undefined(ours)))),
         no_interval=ours.no_interval,
+        seeds=_range_of_seeds(ours, scale),
         remark=absent if number is None else number.note,
     )
+
+
+def _range_of_seeds(found: Result, scale: float) -> tuple[float, float] | None:
+    """Return the least and most of the seeds, where these are too few to say more."""
+    defined = all(map(math.isfinite, found.values))
+    if found.covers != "these runs" or len(found.values) < 2 or not defined:
+        return None
+    return scale * min(found.values), scale * max(found.values)
 
 
 def over_repeats(

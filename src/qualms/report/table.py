@@ -38,6 +38,8 @@ class TableCell:
     """Why our number is missing."""
     no_interval: str = ""
     """Why it has no interval."""
+    seeds: tuple[float, float] | None = None
+    """The least and the most of its seeds, where these are too few for an interval."""
     remark: str = ""
     """Why there is no published number, or a misprint of it."""
     text: str = ""
@@ -209,14 +211,20 @@ def with_spread(
 
 
 def interval_text(cell: TableCell, decimals: int | None = None) -> str:
-    """Return the interval of a cell, '' where it has none.
+    """Return the interval of a cell, or the range of its seeds; '' for neither.
 
     >>> interval_text(TableCell(low=0.917, high=0.941), 2)
     '0.92–0.94'
+    >>> interval_text(TableCell(seeds=(0.917, 0.941)), 2)
+    '[0.92–0.94]'
     """
     if not cell.bounded:
-        return ""
-    low, high = digits(cell.low, decimals), digits(cell.high, decimals)
+        return "" if cell.seeds is None else f"[{_range(*cell.seeds, decimals)}]"
+    return _range(cell.low, cell.high, decimals)
+
+
+def _range(least: float, most: float, decimals: int | None) -> str:
+    low, high = digits(least, decimals), digits(most, decimals)
     return f"{low} to {high}" if low.startswith("-") else f"{low}{DASH}{high}"
 
 
@@ -282,8 +290,7 @@ def legend(tables: Sequence[Table], *, spreads: bool = True) -> list[str]:
     cells = [cell for table in tables for cell in table.cells]
     if spread and spreads and any(math.isfinite(cell.spread) for cell in cells):
         sentences.append(f"± is their {spread}.")
-    if any(cell.bounded for cell in cells):
-        sentences.append(f"Ranges are {tables[0].level:.0%} intervals.")
+    sentences.extend(_ranges(cells, tables[0].level))
     if any("↑" in text or "↓" in text for t in tables for text in _heads(t)):
         sentences.append("↑ higher is better, ↓ lower is better.")
     if any(table.marks for table in tables):
@@ -295,6 +302,14 @@ def legend(tables: Sequence[Table], *, spreads: bool = True) -> list[str]:
             f"In brackets: the published number{_compared(cells, spread)}."
         )
     return sentences
+
+
+def _ranges(cells: Sequence[TableCell], level: float) -> Iterable[str]:
+    """Say what ranges are."""
+    if any(cell.bounded for cell in cells):
+        yield f"Ranges are {level:.0%} intervals."
+    if any(cell.seeds is not None for cell in cells):
+        yield "[ ] is the range of seeds that are too few to say how far others lie."
 
 
 def _compared(cells: Iterable[TableCell], spread: str) -> str:

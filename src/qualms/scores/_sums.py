@@ -105,6 +105,24 @@ def mean_rows(block: Array, mean: Array, exact: float, tolerance: float) -> bool
     return True
 
 
+@jit
+def join_largest(rows: Array, tie: float) -> None:
+    """Make the largest values of each of `rows` (B, C) equal where they are tied.
+
+    They are tied up to a share of `tie`, and get the middle between them.
+    """
+    for row in rows:
+        largest = row.max()
+        smallest = largest
+        for value in row:
+            if largest - value <= tie * largest:
+                smallest = min(smallest, value)
+        if smallest < largest:
+            for c in range(len(row)):
+                if row[c] >= smallest:
+                    row[c] = (smallest + largest) / 2.0
+
+
 def mean_over_draws(draws: ArrayLike) -> NDArray[Any]:
     """Return the mean over the first axis, the same bits for any order of draws.
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from qualms.arrays import Array, Flags, Index
-from qualms.scores._sums import mean_rows
+from qualms.scores._sums import join_largest, mean_rows
 from qualms.scores.ties import TIE, first_largest
 
 __all__ = ["TopLabel", "mean_probabilities", "predicted_class", "top_label"]
@@ -19,6 +19,9 @@ __all__ = ["TopLabel", "mean_probabilities", "predicted_class", "top_label"]
 SUM_TOLERANCE = 1e-3
 # A sum that is off by no more than this is one, up to rounding.
 EXACT = 64 * float(np.finfo(np.float64).eps)
+# Means of probabilities that were stored in float32 are tied within this share of them:
+# rounding moves each of two means by up to half of it, and a little is added.
+SINGLE = 1.01 * float(np.finfo(np.float32).eps)
 # Probabilities worked on at a time: few enough to stay in a core's own cache.
 BLOCK = 1 << 16
 # Smaller likelihoods count as this one: a probability of 0 would cost infinitely many
@@ -120,8 +123,10 @@ def mean_probabilities(probs: ArrayLike) -> Array:
     """Return class probabilities (N, C): the mean over draws, rows summing to one.
 
     Accepts P(y=1) of shape (N,), class probabilities (N, C), or draws (M, N, C). The
-    order of the draws and of the classes changes no bit. Besides the result, memory is
-    that of a few items; (N, C) in float64 that needs no change is returned as it is.
+    order of the draws and of the classes changes no bit. If they were stored in
+    float32, classes that are tied for the first place up to its rounding become equal.
+    Besides the result, memory is that of a few items; (N, C) in float64 that needs no
+    change is returned as it is.
     """
     array = as_array("probs", probs)
     if array.dtype.kind not in "fiub":
@@ -240,13 +245,31 @@ def _all_exact(rows: Array) -> bool:
 def _mean_of_rows(draws: NDArray[Any]) -> Array:
     """Return the mean (N, C) over draws (M, N, C), whose sums are put right."""
     count, items, classes = draws.shape
+    single = _is_single(draws)
     mean = np.empty((items, classes))
     step = max(1, BLOCK // (count * classes))
     for start in range(0, items, step):
         block = np.require(draws[:, start : start + step], np.float64, ["C", "W"])
-        if not mean_rows(block, mean[start : start + step], EXACT, SUM_TOLERANCE):
+        place = mean[start : start + step]
+        if not mean_rows(block, place, EXACT, SUM_TOLERANCE):
             _refuse_probabilities(draws)
+        if single:
+            join_largest(place, SINGLE)
     return mean
+
+
+def _is_single(draws: NDArray[Any]) -> bool:
+    """Return whether probabilities (M, N, C) were stored with at most 32 bits."""
+    if draws.dtype.kind == "f" and draws.dtype.itemsize <= 4:
+        return True
+    if draws.shape[-1] != 2 or draws.dtype != np.float64:
+        return False
+    # P(y=1) was stored, and the other class has the rest of one.
+    return _fits_single(draws[:, :16, 1]) and _fits_single(draws[..., 1])
+
+
+def _fits_single(values: NDArray[Any]) -> bool:
+    return bool((values == values.astype(np.float32)).all())
 
 
 def _refuse_probabilities(array: NDArray[Any]) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qualms.arrays import Array, Index
+from qualms.arrays import Array, Flags, Index
 from qualms.scores._about import as_score
 from qualms.scores.arguments import BLOCK, labelled, top_label
 from qualms.scores.influence import (
@@ -19,7 +19,7 @@ from qualms.scores.influence import (
     Influence,
     SmoothGaps,
     undefined,
-    with_enough_errors,
+    with_rare_errors,
 )
 from qualms.scores.smoothing import fixed_point
 from qualms.scores.ties import TIE, ranked_items
@@ -33,9 +33,13 @@ __all__ = [
     "smooth_ece",
 ]
 
+ROUNDING = 1e-12
+"""Largest gap of a bin that rounding alone may leave."""
 ITEMS_PER_BIN = 30
 """Bins of equal mass, and of one class, need so many items on average."""
 TOO_WIDE = "the interval of the smooth error is too wide where items stand in clusters"
+FEWEST_COMPARED = 30
+FEW_GAPS = f"calibration errors of fewer than {FEWEST_COMPARED} items are not compared"
 MANY_BINS = (
     "with more than two classes no interval of the class-wise error was found that "
     "holds: most of its bins are nearly empty"
@@ -60,7 +64,7 @@ def _ece_influence(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> In
     cell = equal_width_bin(confidence, bins)
     gap = (right - confidence) / len(right)
     total: Array = np.bincount(cell, gap, minlength=bins).astype(np.float64)
-    return _of_gaps(BinGaps(cell, gap, total))
+    return _of_rare_errors(_of_gaps(BinGaps(cell, gap, total)), right, confidence)
 
 
 @as_score(label="ECE", better="lower", influence=_ece_influence)
@@ -95,8 +99,8 @@ def _adaptive_ece_influence(
     cell, shares = _shared_cells(start, edges)
     cells = np.empty(items, np.int64)
     cells[order] = np.repeat(cell, np.diff(start))
-    gaps = BinGaps(cells, gap, total, shares=shares)
-    return _with_filled_bins(_of_gaps(gaps), items, bins)
+    gaps = _of_gaps(BinGaps(cells, gap, total, shares=shares))
+    return _with_filled_bins(_of_rare_errors(gaps, right, confidence), items, bins)
 
 
 def _shared_cells(start: Index, edges: Array) -> tuple[Index, Array]:
@@ -162,6 +166,9 @@ def _classwise_ece_influence(
     total: Array = np.bincount(cell, gap, minlength=bins).astype(np.float64)
     mirrored = _of_gaps(BinGaps(cell, gap, total))
     mirrored = dataclasses.replace(mirrored, value=value)
+    chosen = checked[:, 1] > 0.5
+    confidence = np.maximum(checked[:, 1], 1.0 - checked[:, 1])
+    mirrored = _of_rare_errors(mirrored, truth == chosen, confidence)
     return _with_filled_bins(mirrored, items, bins)
 
 
@@ -198,7 +205,7 @@ def _smooth_ece_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
         construction=SmoothGaps(confidence, residual),
         clustered=TOO_WIDE,
     )
-    return with_enough_errors(influence, int((~right).sum()), len(right))
+    return _of_rare_errors(influence, right, confidence)
 
 
 @as_score(label="Smooth ECE", better="lower", influence=_smooth_ece_influence)
@@ -241,12 +248,31 @@ def equal_width_bin(values: Array, bins: int) -> Index:
 
 
 def _of_gaps(gaps: BinGaps) -> Influence:
+    # A gap that is zero but for rounding has a sign that depends on the items' order.
+    total = np.where(np.abs(gaps.total) > ROUNDING, gaps.total, 0.0)
     return Influence(
         value=float(np.abs(gaps.total).sum()),
         values=None,
         scale="linear",
-        construction=gaps,
+        construction=gaps._replace(total=total),
     )
+
+
+def _of_rare_errors(influence: Influence, right: Flags, confidence: Array) -> Influence:
+    """Return `influence`, with the interval of rare errors where few are wrong.
+
+    The gaps of all bins add up to no less than the stated share of errors differs from
+    the true one, and to no more than both shares together; so for right items.
+    """
+    stated = float(1.0 - confidence.mean())
+
+    def ends(least: float, most: float) -> tuple[float, float]:
+        low = max(0.0, least - stated, stated - most)
+        return low, min(most + stated, 2.0 - least - stated, 1.0)
+
+    few = FEW_GAPS if len(right) < FEWEST_COMPARED else ""
+    influence = dataclasses.replace(influence, uncompared=few)
+    return with_rare_errors(influence, ~right, ends)
 
 
 def _check_bins(bins: int) -> None:

@@ -87,6 +87,15 @@ class Exceedance(NamedTuple):
     """Share of the positive items at or above the threshold, at least."""
 
 
+class RareErrors(NamedTuple):
+    """A score of which few wrong items, or few right ones, say too little."""
+
+    wrong: Flags
+    """(N,) whether each item is wrong."""
+    ends: Callable[[float, float], tuple[float, float]]
+    """The range of the score, from the least and the largest share that is wrong."""
+
+
 class AboveNoise(NamedTuple):
     """An error that a perfect model shows, too, by noise alone."""
 
@@ -121,8 +130,15 @@ class Influence:
     floor: Callable[[float], float] | None = None
     """The worst score that a chance of one trial, at most this large, leaves possible,
     where the score is at its best."""
-    construction: BinGaps | SmoothGaps | Strata | Exceedance | AboveNoise | None = None
+    construction: (
+        BinGaps | SmoothGaps | Strata | Exceedance | RareErrors | AboveNoise | None
+    ) = None
     """What the interval is made of, where `values` alone do not make it."""
+    step: Array | float = 0.0
+    """What one more item that is right or wrong changes in the score, by stratum where
+    it has some: of few items that two rows decide differently no more can be told."""
+    uncompared: str = ""
+    """Why no row can be said to be better by this score; empty where one can be."""
     reason: str = ""
     """Why there can be no interval; empty where there can be."""
     clustered: str = ""
@@ -164,7 +180,8 @@ def mean_influence(
 
     Items whose value is nan are left out of the mean, and their number counts as
     random. `about` gives the range of the values (0 and more without it), `bound` a
-    smaller upper end. Values that are all 0 or 1 are a share.
+    smaller upper end. Values that are all 0 or 1 are a share, unless the score may be
+    larger: absolute errors that happen to be 0 or 1 are none.
 
     >>> mean_influence([0.0, 1.0, 1.0, 1.0]).scale
     'share'
@@ -183,7 +200,9 @@ def mean_influence(
     value = float(filled.sum() / count)
     if not np.isfinite(value):
         return undefined("the value is infinite on some items")
-    share = low == 0.0 and bool(((filled == 0.0) | (filled == 1.0)).all())
+    unbounded = about is not None and high > 1.0
+    share = low == 0.0 and not unbounded
+    share = share and bool(((filled == 0.0) | (filled == 1.0)).all())
     return Influence(
         value=value,
         values=np.where(defined, filled - value, 0.0) / count,
@@ -191,19 +210,69 @@ def mean_influence(
         low=low,
         high=1.0 if share else high,
         extreme=count if share or np.isfinite(high) else 0.0,
+        step=1.0 / count if share else 0.0,
     )
 
 
-def with_enough_errors(influence: Influence, errors: int, items: int) -> Influence:
-    """Return `influence`, with no interval where too few items are wrong, or right."""
+def with_rare_errors(
+    influence: Influence,
+    wrong: Flags,
+    ends: Callable[[float, float], tuple[float, float]],
+) -> Influence:
+    """Return `influence`, with an interval by `ends` where few are wrong, or right.
+
+    What few items lose is luck. What those lose that were not seen is bounded by the
+    exact interval of their share, so that lucky and unlucky samples both have one.
+    """
+    errors, items = int(wrong.sum()), len(wrong)
     few = min(errors, items - errors)
     if influence.reason or few >= FEWEST_ERRORS:
         return influence
     kind = "wrong" if errors == few else "right"
     return dataclasses.replace(
         influence,
-        reason=f"only {few} of {items} items are {kind}: no interval holds with fewer "
-        f"than {FEWEST_ERRORS}",
+        construction=RareErrors(wrong, ends),
+        uncompared=f"only {few} of {items} items are {kind}: which row is better "
+        f"cannot be told with fewer than {FEWEST_ERRORS}",
+    )
+
+
+def losses_of_rare_errors(
+    right: Array, extra: Array
+) -> Callable[[float, float], tuple[float, float]]:
+    """Return the range of a mean loss, from the range of the share that is wrong.
+
+    `right` (N,) is what every item loses if it is right, and `extra` (N,) what it loses
+    beside that if it is wrong: the items that are may be those that lose the most, or
+    the least.
+    """
+    ordered = np.sort(extra)
+    mean = float(right.mean())
+    reach = 2.0 * float(right.std()) / math.sqrt(len(right))
+
+    def ends(least: float, most: float) -> tuple[float, float]:
+        low = min(_first(ordered, share) for share in (least, most))
+        high = max(_first(ordered[::-1], share) for share in (least, most))
+        return max(mean + low - reach, 0.0), mean + high + reach
+
+    return ends
+
+
+def _first(ordered: Array, share: float) -> float:
+    """Return the mean over all items of the first `share` of them; 0 for the rest."""
+    items = share * len(ordered)
+    whole = min(int(items), len(ordered) - 1)
+    part = ordered[:whole].sum() + (items - whole) * ordered[whole]
+    return float(part) / len(ordered)
+
+
+def few_of_a_kind(smallest: float) -> str:
+    """Return why rows are not compared with so few items of a kind; '' with enough."""
+    if smallest >= FEWEST_ERRORS:
+        return ""
+    return (
+        f"only {smallest:g} items are of one class, or kind: which row is better "
+        f"cannot be told with fewer than {FEWEST_ERRORS}"
     )
 
 

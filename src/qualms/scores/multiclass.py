@@ -13,7 +13,7 @@ from qualms.arrays import Array, Flags, Index
 from qualms.jit import jit
 from qualms.scores._about import as_score
 from qualms.scores.arguments import BLOCK, at_class, labelled, most_probable
-from qualms.scores.influence import Influence, undefined
+from qualms.scores.influence import Influence, few_of_a_kind, undefined
 from qualms.scores.ties import is_less, ranked_items
 
 __all__ = [
@@ -78,6 +78,8 @@ def _macro_f1_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
         # A handful of items of a class do not show how they vary.
         inflation=1.0 + 3.0 / max(least - 1.0, 1.0),
         extreme=least,
+        step=1.0 / (count * least),
+        uncompared=few_of_a_kind(least),
     )
 
 
@@ -119,6 +121,7 @@ def _macro_auroc_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
         # As for one AUROC: a handful of items do not show how they vary.
         inflation=1.0 + 3.0 / max(smaller - 1.0, 1.0),
         extreme=smaller,
+        uncompared=few_of_a_kind(smaller),
     )
 
 

@@ -7,6 +7,7 @@ class: for two classes it is 1 when P(y=1) > 0.5.
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,11 +23,13 @@ from qualms.scores.arguments import (
     top_label,
 )
 from qualms.scores.influence import (
+    FEWEST_ERRORS,
     Influence,
     Strata,
+    losses_of_rare_errors,
     mean_influence,
     undefined,
-    with_enough_errors,
+    with_rare_errors,
 )
 
 __all__ = [
@@ -100,6 +103,7 @@ def recall_influence(correct: ArrayLike, target: ArrayLike) -> Influence:
         values=(hit - recall[truth]) / size[truth] / classes,
         scale="logit",
         construction=Strata(hit, truth, "mean"),
+        step=1.0 / (classes * size[present]),
     )
 
 
@@ -110,7 +114,11 @@ def _balanced_accuracy_influence(probs: ArrayLike, target: ArrayLike) -> Influen
 
 def _nll_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
     # The bound of 34.54 nats is that of rounding; the scale is that of a positive mean.
-    return _of_errors(mean_influence(item_nll(probs, target)), probs, target)
+    influence = mean_influence(item_nll(probs, target))
+    checked, truth = labelled(probs, target)
+    return _of_errors(
+        influence, checked, truth, lambda p: -np.log(np.maximum(p, FLOOR))
+    )
 
 
 def _brier_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
@@ -119,16 +127,45 @@ def _brier_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
     likelihood = checked[np.arange(len(truth)), truth]
     distance: Array = np.maximum(square - 2.0 * likelihood + 1.0, 0.0)
     influence = mean_influence(distance, about=about(brier))
-    return _of_errors(influence, probs, target)
+    return _of_errors(influence, checked, truth, lambda p: -2.0 * p, square + 1.0)
 
 
-def _of_errors(influence: Influence, probs: ArrayLike, target: ArrayLike) -> Influence:
-    """Return `influence`, with no interval where few items are wrong.
+def _of_errors(
+    influence: Influence,
+    probs: Array,
+    target: Index,
+    loss: Callable[[Array], Array],
+    shared: Array | float = 0.0,
+) -> Influence:
+    """Return `influence`, with the interval of rare errors where few items are wrong.
 
-    Wrong items carry most of the loss: with a handful of them its spread is luck.
+    Wrong items carry most of the loss: with a handful of them its spread is luck. An
+    item loses `shared` and the `loss` of the probability of its class.
     """
-    right = correct(probs, target)
-    return with_enough_errors(influence, int((~right).sum()), len(right))
+    wrong = most_probable(probs) != target
+    if min(wrong.sum(), (~wrong).sum()) >= FEWEST_ERRORS:
+        return influence
+    right, other = (shared + part for part in _expected_losses(probs, loss))
+    ends = losses_of_rare_errors(right, other - right)
+    return with_rare_errors(influence, wrong, ends)
+
+
+def _expected_losses(
+    probs: Array, loss: Callable[[Array], Array]
+) -> tuple[Array, Array]:
+    """Return the `loss` (N,) of the most probable class, and of another as stated."""
+    right, other = np.empty((2, len(probs)))
+    step = max(1, BLOCK // probs.shape[1])
+    for start in range(0, len(probs), step):
+        block = probs[start : start + step]
+        top = most_probable(block)[:, None]
+        lost = loss(block)
+        weight = block + FLOOR
+        np.put_along_axis(weight, top, 0.0, axis=1)
+        right[start : start + step] = np.take_along_axis(lost, top, axis=1)[:, 0]
+        mean = (weight * lost).sum(axis=1) / weight.sum(axis=1)
+        other[start : start + step] = mean
+    return right, other
 
 
 def _mcc_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
@@ -156,6 +193,7 @@ def _mcc_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
         low=-1.0,
         extreme=items * least,
         floor=lambda chance: _worst_correlation(chance, items * least, least),
+        step=1.0 / (items * least),
     )
 
 

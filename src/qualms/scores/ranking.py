@@ -17,7 +17,7 @@ from qualms.jit import jit
 from qualms.scores._about import as_score
 from qualms.scores._sums import plain_dot
 from qualms.scores.arguments import flags, not_negative, vector
-from qualms.scores.influence import Exceedance, Influence, undefined
+from qualms.scores.influence import Exceedance, Influence, few_of_a_kind, undefined
 from qualms.scores.ties import TIE, Ranked, descending, levels, ranked_items
 
 __all__ = [
@@ -315,6 +315,7 @@ def placed(
         # A handful of items that happen to rank alike do not show how they vary.
         inflation=1.0 + 3.0 / max(smaller - 1.0, 1.0),
         extreme=smaller,
+        uncompared=few_of_a_kind(smaller),
     )
 
 
@@ -373,6 +374,7 @@ def precision_area(
         scale="logit",
         extreme=1.0,
         floor=_precision_floor(positives, negatives),
+        uncompared=few_of_a_kind(min(positives, negatives)),
     )
 
 

@@ -5,6 +5,7 @@ certain items. Tied items are taken in random order and the expectation is given
 order of the items never matters.
 """
 
+import dataclasses
 import math
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ from qualms.scores.influence import (
     Influence,
     mean_influence,
     undefined,
-    with_enough_errors,
+    with_rare_errors,
 )
 from qualms.scores.ties import Ranked, ranked_items
 
@@ -104,7 +105,11 @@ def eaurc_influence(risk: ArrayLike, uncertainty: ArrayLike) -> Influence:
     influence = _of_risk(value, change - best_change, values)
     if values.max() > 1.0 or not np.isin(values, (0.0, 1.0)).all():
         return influence
-    return with_enough_errors(influence, int(values.sum()), len(values))
+    # It is at most the risk itself, as often as errors are at least this well hidden.
+    ratio = max(1.0, value / float(values.mean())) if values.any() else 1.0
+    return with_rare_errors(
+        influence, values == 1.0, lambda _, most: (0.0, ratio * most)
+    )
 
 
 def augrc_influence(risk: ArrayLike, uncertainty: ArrayLike) -> Influence:
@@ -301,7 +306,9 @@ def kept_risk_influence(risk: Array, rank: Ranked, kept: int) -> Influence:
     inner = kept_share(rank, kept) * (risk - value) / kept
     at_cut = (_local_mean(risk, rank, kept) - value) / kept
     change = kept_influence(inner, rank, kept, at_cut=at_cut)
-    return _of_risk(value, change, risk, trials=kept)
+    influence = _of_risk(value, change, risk, trials=kept)
+    errors = bool(((risk == 0.0) | (risk == 1.0)).all())
+    return dataclasses.replace(influence, step=1.0 / kept if errors else 0.0)
 
 
 def kept_influence(

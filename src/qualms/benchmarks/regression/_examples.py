@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.benchmarks.regression._points import REAL, SYNTHETIC, Source
-from qualms.benchmarks.regression._rows import COMMON
+from qualms.benchmarks.regression._points import Source
+from qualms.benchmarks.regression._rows import COMMON, REAL, SYNTHETIC
 from qualms.report.figures import Drawing, Panel, PictureMark
 from qualms.report.pictures import (
     ShownItems,

@@ -11,23 +11,20 @@ from typing import NamedTuple
 
 import numpy as np
 
+from qualms.benchmarks.regression._averages import average_drawings
 from qualms.benchmarks.regression._examples import example_drawings
 from qualms.benchmarks.regression._points import (
     COVERAGE,
     LENGTH,
     LOOKS,
     RATE,
-    REAL,
-    SYNTHETIC,
     TEST_MAE,
     VAL_MAE,
-    Averages,
     Source,
     SplitScore,
-    averages,
     coverage_error,
 )
-from qualms.benchmarks.regression._rows import COMMON
+from qualms.benchmarks.regression._rows import COMMON, REAL, SYNTHETIC
 from qualms.evaluate.benchmark_results import BenchmarkResults
 from qualms.report.figures import (
     INK,
@@ -48,7 +45,6 @@ _FOUR = ("conformal", "gaussian", "gaussian_ensemble", "quantile")
 _TWO = ("gaussian", "gaussian_gmm", "gaussian_ensemble", "gaussian_ensemble_variance")
 _ALONE = ("gaussian", "gaussian_gmm", "gaussian_knn", "gaussian_variance")
 _POOLED = ("gaussian_ensemble", "gaussian_ensemble_gmm", "gaussian_ensemble_variance")
-SELECTIVE = (*_ALONE[1:], *_POOLED[1:])
 _CITIES = tuple(f"AerialBuildingPixels{city}" for city in ("", "-Kitsap", "-Vienna"))
 _SHOWN = {
     COVERAGE: "test coverage",
@@ -58,12 +54,6 @@ _SHOWN = {
 _COVERAGE = (COVERAGE,)
 _WITH_LENGTH = (COVERAGE, LENGTH)
 _WITH_RATE = (COVERAGE, RATE)
-_AXES = {
-    "coverage_error": "average test coverage error",
-    "mae_rank": "average val MAE rank",
-    "length_rank": "average val interval length rank",
-    "rate": "average test prediction rate",
-}
 _MEANING = {
     COVERAGE: "Coverage is the share of test targets that lie in their "
     "interval; the line is what was asked for, and bars below it are promises broken.",
@@ -89,16 +79,6 @@ class BarFigure(NamedTuple):
     alpha: float = 0.1
 
 
-class ScatterFigure(NamedTuple):
-    """The two averages that a figure of the paper compares."""
-
-    name: str
-    x: str
-    y: str
-    labels: tuple[str, ...]
-    rows: tuple[str, ...]
-
-
 BAR_FIGURES = (
     BarFigure("2", "Common methods", SYNTHETIC, COMMON, _WITH_LENGTH),
     BarFigure("3", "Common methods", REAL, COMMON, _WITH_LENGTH),
@@ -116,12 +96,6 @@ BAR_FIGURES = (
     BarFigure("A14", "Selective methods", REAL[1:], _TWO, _WITH_RATE, 0.05),
     BarFigure("A15", "Aerial test cities", _CITIES, COMMON, _COVERAGE),
 )
-SCATTER_FIGURES = (
-    ScatterFigure("A1", "coverage_error", "mae_rank", REAL, COMMON),
-    ScatterFigure("A2", "coverage_error", "length_rank", REAL, COMMON),
-    ScatterFigure("A3", "length_rank", "mae_rank", REAL, COMMON),
-    ScatterFigure("A6", "coverage_error", "rate", SYNTHETIC + REAL, SELECTIVE),
-)
 DISTANCE_FIGURES = {"A16": SYNTHETIC, "A17": REAL}
 
 
@@ -135,8 +109,7 @@ def regression_figures(
         for bars in BAR_FIGURES:
             yield from _bar_drawing(source, bars)
         yield from _graded_drawing(source)
-        for scatter in SCATTER_FIGURES:
-            yield from _scatter_drawing(source, scatter)
+        yield from average_drawings(source)
         for name, labels in DISTANCE_FIGURES.items():
             yield from _distance_drawing(source, name, labels)
 
@@ -271,67 +244,6 @@ def _ladder(source: Source, labels: tuple[str, ...]) -> Panel:
         y_label="test coverage",
         x_ticks=dict(enumerate(_STEPS)),
     )
-
-
-def _scatter_drawing(source: Source, figure: ScatterFigure) -> Iterator[Drawing]:
-    """Yield a figure of two averages, ours and the paper's over the same datasets."""
-    variants = source.complete(figure.labels, figure.rows)
-    if not variants:
-        return
-    own_averages = averages(source.ours, variants, figure.rows)
-    published = averages(source.theirs, variants, figure.rows)
-    count = f"{len(variants)} of {len(figure.labels)} datasets"
-    yield Drawing(
-        name=f"figure_{figure.name}{source.suffix}",
-        title=f"Figure {figure.name}: averages over {count}",
-        caption=source.caption(
-            "Each method averaged over datasets. The coverage error is how far "
-            "coverage lies from what was asked for, on average; rank 1 is the best.",
-            printed="Hollow points are the paper's, joined to ours.",
-        ),
-        rows=((_scatter_panel(source, figure, own_averages, published),),),
-        simulated=source.simulated,
-        size=(5.4, 3.2),
-        legend_columns=2,
-    )
-
-
-def _scatter_panel(
-    source: Source,
-    figure: ScatterFigure,
-    own_averages: dict[str, Averages],
-    published: dict[str, Averages],
-) -> Panel:
-    marks: list[Mark] = []
-    for row in figure.rows:
-        colour, marker = LOOKS[row]
-        point, published_point = (
-            (getattr(averages[row], figure.x), getattr(averages[row], figure.y))
-            for averages in (own_averages, published)
-        )
-        if all(map(math.isfinite, published_point)):
-            marks.append(RuleMark(published_point, point, colour))
-            marks.append(
-                PointMark(
-                    x=published_point[0],
-                    y=published_point[1],
-                    colour=colour,
-                    marker=marker,
-                    hollow=True,
-                    label="published",
-                )
-            )
-        marks.append(
-            PointMark(
-                x=point[0],
-                y=point[1],
-                colour=colour,
-                marker=marker,
-                label=source.label(row),
-                size=7,
-            )
-        )
-    return Panel(marks=tuple(marks), x_label=_AXES[figure.x], y_label=_AXES[figure.y])
 
 
 def _distance_drawing(

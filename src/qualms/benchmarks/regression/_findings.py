@@ -7,7 +7,7 @@ ours and stands in the text.
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from qualms.benchmarks.regression._rows import COMMON
+from qualms.benchmarks.regression._rows import COMMON, REAL, SELECTIVE, SYNTHETIC
 from qualms.effects import (
     ByName,
     DecidingNumber,
@@ -23,23 +23,11 @@ from qualms.study import Expectation
 if TYPE_CHECKING:
     from qualms.evaluate.benchmark_results import BenchmarkResults
 
-SYNTHETIC = (
-    *("Cells", "Cells-Tails", "Cells-Gap"),
-    *("ChairAngle", "ChairAngle-Tails", "ChairAngle-Gap"),
-)
-REAL = (
-    *("AssetWealth", "VentricularVolume", "BrainTumourPixels"),
-    *("SkinLesionPixels", "HistologyNucleiPixels", "AerialBuildingPixels"),
-)
 _PLAIN = ("Cells", "ChairAngle")
 _SHIFTED = tuple(name for name in SYNTHETIC if name not in _PLAIN)
 _STEPS = ("Cells", *(f"Cells-Tails v{step}" for step in (1, 2, 3)), "Cells-Tails")
 """Cells with more and more shift."""
 _COVERAGE: Wishes = {"subset": "test", "score": "coverage", "alpha": 0.1}
-SELECTIVE = (
-    *("gaussian_gmm", "gaussian_knn", "gaussian_variance"),
-    *("gaussian_ensemble_gmm", "gaussian_ensemble_variance"),
-)
 
 
 def _test(

@@ -1,7 +1,7 @@
 """The numbers behind the figures, ours and the paper's, on the same datasets."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,23 +11,6 @@ from qualms.report.figures import FAINT, MARKERS, SERIES
 from qualms.report.layout import published_of
 from qualms.results import Result
 from qualms.study import Variant
-
-SYNTHETIC = (
-    "Cells",
-    "Cells-Tails",
-    "Cells-Gap",
-    "ChairAngle",
-    "ChairAngle-Tails",
-    "ChairAngle-Gap",
-)
-REAL = (
-    "AssetWealth",
-    "VentricularVolume",
-    "BrainTumourPixels",
-    "SkinLesionPixels",
-    "HistologyNucleiPixels",
-    "AerialBuildingPixels",
-)
 
 
 class SplitScore(NamedTuple):
@@ -55,8 +38,6 @@ LOOKS = {
     "gaussian_ensemble_variance": (SERIES[2], MARKERS[9]),
 }
 """Colour and marker of each row, the same in all figures."""
-Value = Callable[[Variant, str, SplitScore], float]
-"""Function from (dataset, row, score) to a mean, ours or the paper's."""
 
 
 class Source(NamedTuple):
@@ -145,48 +126,6 @@ class Source(NamedTuple):
         return math.nan if number is None else number.value
 
 
-class Averages(NamedTuple):
-    """Means of a row over datasets."""
-
-    coverage_error: float
-    mae_rank: float
-    length_rank: float
-    rate: float
-
-
-def averages(
-    value: Value, variants: Sequence[Variant], rows: Sequence[str]
-) -> dict[str, Averages]:
-    """Return the averages of each row over `variants`; ranks are among `rows`."""
-    lengths, maes = (
-        [{row: value(v, row, score) for row in rows} for v in variants]
-        for score in (LENGTH, VAL_MAE)
-    )
-    return {
-        row: Averages(
-            coverage_error(value(v, row, COVERAGE) for v in variants),
-            mean_rank(maes, row),
-            mean_rank(lengths, row),
-            float(np.mean([value(v, row, RATE) for v in variants])),
-        )
-        for row in rows
-    }
-
-
 def coverage_error(values: Iterable[float], alpha: float = 0.1) -> float:
     """Return the mean of |coverage - (1 - alpha)| of repeats' means over datasets."""
     return float(np.mean([abs(value - (1 - alpha)) for value in values]))
-
-
-def mean_rank(by_dataset: Sequence[Mapping[str, float]], row: str) -> float:
-    """Return the mean rank of `row` over datasets, 1 for the smallest, ties averaged.
-
-    >>> mean_rank([{"a": 1.0, "b": 2.0}, {"a": 3.0, "b": 2.0}], "a")
-    1.5
-    """
-    ranks = []
-    for values in by_dataset:
-        below = sum(value < values[row] for value in values.values())
-        equal = sum(value == values[row] for value in values.values())
-        ranks.append(below + (equal + 1) / 2)
-    return float(np.mean(ranks))

@@ -75,7 +75,8 @@ def _judge(repeat: Repeat) -> Judgement:
     else:
         corrected = _calibrate(scores, val, alpha)
         influences = recalibrated_influences(val, test, alpha=alpha, rate=RATE)
-        released = None if line.row.beyond else _calibrate(published, val, alpha)
+        if not line.row.beyond and repeat.part_of is None:
+            released = _calibrate(published, val, alpha)
     return Judgement(
         entries=tuple(_entries(line, (val, test), (corrected, released), influences)),
         design=design_of(splits[0]).joined(design_of(splits[1])),

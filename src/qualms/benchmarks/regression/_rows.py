@@ -143,6 +143,19 @@ MAIN: tuple[Labels, ...] = ({"alpha": 0.1},)
 ALPHAS: tuple[Labels, ...] = (*MAIN, {"alpha": 0.2}, {"alpha": 0.05})
 COMMON = ("conformal", "ensemble", "gaussian", "gaussian_ensemble", "quantile")
 """The five rows that figures 4 and A15 show."""
+SELECTIVE = (
+    *("gaussian_gmm", "gaussian_knn", "gaussian_variance"),
+    *("gaussian_ensemble_gmm", "gaussian_ensemble_variance"),
+)
+"""The five rows that leave items out (figure A6)."""
+SYNTHETIC = (
+    *("Cells", "Cells-Tails", "Cells-Gap"),
+    *("ChairAngle", "ChairAngle-Tails", "ChairAngle-Gap"),
+)
+REAL = (
+    *("AssetWealth", "VentricularVolume", "BrainTumourPixels"),
+    *("SkinLesionPixels", "HistologyNucleiPixels", "AerialBuildingPixels"),
+)
 
 _SUFFIX = {"plain": "", "tails": "_tails", "gap": "_gap"}
 _GRADED: Mapping[str, Mapping[str, Subset]] = {

@@ -25,6 +25,7 @@ from qualms.benchmarks.retina._settings import (
     TASKS,
     about_text,
     main_variants,
+    own_variants,
     pool_text,
     variants_where,
 )
@@ -109,7 +110,7 @@ def retina_figures(results: BenchmarkResults, data: Path | None) -> Iterator[Dra
         for figure in CURVE_FIGURES:
             if figure.name in _BLUR_FIGURES:
                 yield from _blur_figures(results, figure, simulated)
-    for variant in main_variants(results.plan):
+    for variant in own_variants(results.plan):
         yield from _referrals(results, variant)
         yield from _shift_figure(results, variant)
     yield from histogram_drawings(results)

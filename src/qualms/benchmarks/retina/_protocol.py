@@ -50,8 +50,6 @@ Values = dict[str, float]
 SETS = ("in_domain", "shifted", "joint", "balanced", "rebalanced")
 ONCE = SETS[:3]
 """Sets that hold every item once; the other sets repeat some."""
-REPEATED = "this set holds some items several times"
-TOO_SLOW = "following every threshold of this area would take minutes"
 CURVES = ("accuracy", "nll", "auroc", "auprc")
 POINTS = (("accuracy", 0.5), ("accuracy", 0.7), ("auroc", 0.5), ("auroc", 0.7))
 """Points of referral curves in tables: score and share referred."""
@@ -97,7 +95,8 @@ def _judge(repeat: Repeat) -> Judgement:
         for where, rows in sets.items()
         for name in CURVES
     }
-    released = {} if repeat.line.row.beyond else _as_published(items, released_sets)
+    theirs = not repeat.line.row.beyond and repeat.part_of is None
+    released = _as_published(items, released_sets) if theirs else {}
     return Judgement(
         entries=(
             *_entries(items, sets, curves, (_values(items, sets, curves), released)),
@@ -182,8 +181,7 @@ def _entries(
     absent = _NO_GRADES if items.group is None else _NO_SET
     for where in SETS:
         rows = sets.get(where)
-        influences = _influences(items, where, sets, curves) if where in ONCE else {}
-        reason = TOO_SLOW if influences else REPEATED
+        influences = {} if rows is None else _influences(items, where, sets, curves)
         for name, score, labels in _scores():
             key = f"{where}/{name}"
             yield Entry(
@@ -196,7 +194,6 @@ def _entries(
                 value=corrected.get(key, math.nan),
                 as_published=released.get(key, math.nan),
                 why=_why(name) if rows is not None else absent,
-                no_interval="" if name in influences else reason,
             )
     for score in (scores.ood_auroc, scores.ood_auprc):
         key = f"joint/{score.__name__}"
@@ -239,7 +236,7 @@ def _influences(
     sets: Sets,
     curves: Mapping[tuple[str, str], ReferralCurve],
 ) -> dict[str, Callable[[], Influence | None]]:
-    """Return the influence of a set's items on the scores where that is quick."""
+    """Return the influence of a set's items on every score of the set."""
     arrays = probs, target, _ = _set_arrays(items, sets[where])
     influences: dict[str, Callable[[], Influence | None]] = {
         name: partial(influence_of, _SCORES[name], probs, target)
@@ -254,7 +251,7 @@ def _influences(
         influences[_point(name, tau)] = partial(
             referral_influence, curve, *arrays, tau=tau
         )
-    for name in ("accuracy", "nll"):
+    for name in CURVES:
         curve = curves[where, name]
         helped = replace(
             curve, oracle=True, value=_with_oracle(curve, 1 - curve.referred)

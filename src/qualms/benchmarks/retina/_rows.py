@@ -60,6 +60,11 @@ SHIFTS = {
     "country": ("Country Shift", "other cameras and people"),
     "severity": ("Severity Shift", "grades worse than any in training"),
 }
+DECEPTIVE = {
+    "country": "cameras, people and other diseases of a hospital abroad",
+    "severity": "grades worse than any in training, after laser treatment",
+}
+"""What is shifted on simulated photographs, if not the mild variants."""
 SELECTIONS = (
     Selection(
         name="in_domain",
@@ -100,7 +105,7 @@ def simulated(selection: Selection, options: Mapping[str, Any]) -> Iterator[Vari
     """Yield both shifts on simulated photographs; `options` set size and number."""
     for shift in SHIFTS:
         part = Part(name="fundus", options={"shift": shift, **options})
-        yield replace(_variant(part, shift, selection), simulated=True)
+        yield _deceptive(replace(_variant(part, shift, selection), simulated=True))
 
 
 def simulated_full_size() -> Iterator[Variant]:
@@ -109,12 +114,37 @@ def simulated_full_size() -> Iterator[Variant]:
         shift = variant.dataset.options["shift"]
         sizes = dict(zip(SPLITS, SIZES[shift], strict=True))
         options = {"shift": shift, "size": 256, "sizes": sizes}
-        yield replace(
-            variant,
-            name=f"fundus_{variant.name}",
-            dataset=Part(name="fundus", options=options),
-            simulated=True,
+        yield _deceptive(
+            replace(
+                variant,
+                name=f"fundus_{variant.name}",
+                dataset=Part(name="fundus", options=options),
+                simulated=True,
+            )
         )
+
+
+def mild(variant: Variant) -> Variant:
+    """Return a simulated variant with the shift that does not deceive."""
+    options = {n: v for n, v in variant.dataset.options.items() if n != "deceptive"}
+    shift = options["shift"]
+    return replace(
+        variant,
+        name=variant.name.replace(shift, f"{shift}_mild"),
+        label=f"{variant.label}, mild",
+        dataset=replace(variant.dataset, options=options),
+        shift=SHIFTS[shift][1],
+    )
+
+
+def _deceptive(variant: Variant) -> Variant:
+    """Return a simulated variant with the shift that deceives."""
+    options = {**variant.dataset.options, "deceptive": True}
+    return replace(
+        variant,
+        dataset=replace(variant.dataset, options=options),
+        shift=DECEPTIVE[options["shift"]],
+    )
 
 
 def photographed(selections: tuple[Selection, ...] = SELECTIONS) -> Iterator[Variant]:

@@ -30,19 +30,31 @@ def variants_where(plan: RunPlan, **wanted: Label | None) -> list[Variant]:
 
 
 def main_variants(plan: RunPlan, **wanted: Label | None) -> list[Variant]:
-    """Return the variants outside the study of the preprocessing.
+    """Return the first variant of each setting, outside the study of preprocessing.
 
-    Of each setting it is the one with the usual preprocessing, and that alone where
-    there is one.
+    It has the usual preprocessing where any has.
     """
+    return [variants[0] for variants in _by_setting(plan, wanted)]
+
+
+def own_variants(plan: RunPlan) -> list[Variant]:
+    """Return all variants outside the study of preprocessing, by setting.
+
+    Simulated photographs have a mild shift besides their main one.
+    """
+    return [v for variants in _by_setting(plan, {}) for v in variants]
+
+
+def _by_setting(plan: RunPlan, wanted: Labels) -> list[list[Variant]]:
+    """Return the variants of each setting that has any."""
     settings = grid(simulated=(False, True), selection=SELECTIONS, shift=tuple(TASKS))
     chosen = []
     for setting in settings:
         if fits(setting, {n: w for n, w in wanted.items() if n in setting}):
             variants = variants_where(plan, **{**setting, **wanted})
             usual = [v for v in variants if _has_usual_blur(plan, v)]
-            chosen += usual[:1] or (variants if len(variants) == 1 else [])
-    return chosen
+            chosen.append(usual or (variants if len(variants) == 1 else []))
+    return [variants for variants in chosen if variants]
 
 
 def _has_usual_blur(plan: RunPlan, variant: Variant) -> bool:
@@ -79,6 +91,8 @@ def about_text(
     labels = [plan.labels_of(variant) for variant in variants]
     first = labels[0]
     setting = [f"preset {plan.preset_text}", f"onset {first['onset']}"]
+    if variants[0].simulated and not variants[0].dataset.options.get("deceptive"):
+        setting.append("mild shift")
     if size := variants[0].dataset.options.get("size"):
         setting.append(f"{size} pixels")
     blurs = {of_variant.get("blur") for of_variant in labels}

@@ -10,6 +10,7 @@ from qualms.benchmarks.retina._settings import (
     TASKS,
     about_text,
     main_variants,
+    own_variants,
     retina_data_text,
     variants_where,
 )
@@ -193,14 +194,14 @@ LAYOUTS = (
 
 def retina_tables(results: BenchmarkResults) -> tuple[Table, ...]:
     """Return every table with at least one judged number."""
-    main = main_variants(results.plan)
+    own = own_variants(results.plan)
     return (
-        *only_judged(_own(results, variant, SUMMARY) for variant in main),
+        *only_judged(_own(results, variant, SUMMARY) for variant in own),
         *_paper_tables(results),
         *only_judged(
             _own(results, variant, layout)
             for layout in (_AREAS_BY_RULE, TRUTH)
-            for variant in main
+            for variant in own
             if layout is _AREAS_BY_RULE or variant.simulated
         ),
     )
@@ -263,7 +264,7 @@ def _own(results: BenchmarkResults, variant: Variant, layout: Layout) -> Table |
     layout = replace(
         layout,
         name=f"{layout.name}_{variant.name}{suffix}",
-        title=f"{TASKS[shift]}{layout.title}",
+        title=f"{variant.label}{layout.title}",
         where=where,
         notes=notes,
         columns=tuple(

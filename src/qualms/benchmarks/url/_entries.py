@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -79,7 +80,8 @@ def set_entries(embedded: EmbeddedSet, u: str, *, released: bool) -> Iterator[En
     yield entry(scores.recall_at_1, float(hits.mean()), recall)
     ranked = value, 1 - hits, hits
     by_item = partial(influence_of, scores.weighted_auroc, *ranked)
-    yield entry(scores.r_auroc, scores.weighted_auroc(*ranked), by_item, ALL_ALIKE)
+    area = entry(scores.r_auroc, scores.weighted_auroc(*ranked), by_item, ALL_ALIKE)
+    yield replace(area, uncertainty=value)
     cropped = predictions.named("uncertainty_cropped").get(u)
     if cropped is not None:
         by_item = partial(influence_of, scores.crop_rate, value, cropped)
@@ -241,7 +243,14 @@ def _average(entries: Sequence[Entry], subset: str) -> Entry:
         as_published=math.fsum(released) / len(released),
         why=first.why,
         ranked=first.ranked,
+        uncertainty=_joined([entry.uncertainty for entry in entries]),
     )
+
+
+def _joined(values: Sequence[Array | None]) -> Array | None:
+    """Return all values in one array; None where some are missing."""
+    known = [value for value in values if value is not None]
+    return np.concatenate(known) if len(known) == len(values) else None
 
 
 def _average_influence(entries: Sequence[Entry]) -> Influence | None:
@@ -274,4 +283,5 @@ def _average_influence(entries: Sequence[Entry]) -> Influence | None:
         part=np.concatenate(parts),
         freedom=min(influence.freedom for influence in influences),
         inflation=max(influence.inflation for influence in influences),
+        uncompared=next((i.uncompared for i in influences if i.uncompared), ""),
     )

@@ -145,9 +145,14 @@ def _everything(cache: FileCache, repeat: Repeat, test: Predictions) -> Judgemen
         *_gains(cache, repeat, judged),
     )
     row = repeat.line.row
-    return Judgement(
+    judgement = Judgement(
         entries=tuple(_typed(e, row) for e in entries if _fits(e, repeat.line)),
         design=design,
+    )
+    if repeat.part_of is not None:
+        return judgement
+    return replace(
+        judgement,
         scatters=tuple(_scatters(judged, row)),
         slices=tuple(_slices(test, judged)),
         warnings=tuple(_warnings(fitted, repeat.line.variant)),
@@ -193,7 +198,7 @@ def _typed(entry: Entry, row: TableRow) -> Entry:
 
 
 def _theirs(repeat: Repeat) -> bool:
-    return not repeat.line.row.beyond
+    return not repeat.line.row.beyond and repeat.part_of is None
 
 
 def subsets_of(predictions: Predictions) -> dict[str, Index]:
@@ -240,15 +245,19 @@ def _fitted(cache: FileCache, repeat: Repeat) -> Validation | None:
     """Fit thresholds of all repeats of the row together, or of each where stated."""
     if "val" not in repeat.line.variant.splits:
         return None
-    val = repeat.read("val")
+    if repeat.part_of is not None and repeat.every is not None:
+        val = repeat.every("val")[repeat.part_of]
+    else:
+        val = repeat.read("val")
     runs: Sequence[Predictions] = [val]
     rule = repeat.line.settings.get("threshold_from", "method")
     if rule not in ("method", "run"):
         raise ValueError(f"threshold_from must be 'method' or 'run', got {rule!r}")
     if rule == "method" and repeat.every is not None:
         runs = repeat.every("val")
-    make = partial(validate, runs, repeat.options, published=_theirs(repeat))
-    fits = cache.once(("fit", _theirs(repeat)), runs, make)
+    theirs = not repeat.line.row.beyond
+    make = partial(validate, runs, repeat.options, published=theirs)
+    fits = cache.once(("fit", theirs), runs, make)
     return fits[next(i for i, run in enumerate(runs) if run is val)]
 
 

@@ -6,6 +6,8 @@ pool. The label `family` says which of the paper's three studies a variant belon
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from qualms.benchmarks.values._rows import (
@@ -42,13 +44,19 @@ LABELLED_OPTIONS = {"toy_shapes": {"dims": 3, "side": 64}}
 
 
 def toys(
-    options: Options, *, sizes: Mapping[str, Mapping[str, int]] | None = None
+    options: Options,
+    *,
+    sizes: Mapping[str, Mapping[str, int]] | None = None,
+    training: Options = MappingProxyType({}),
+    configs: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Variant]:
     """Yield the four scenarios; 3a and 3b are tested with the same runs.
 
     Args:
         options: Of the dataset.
         sizes: Items per split by scenario, where these are not the paper's.
+        training: Options besides those of the preset.
+        configs: By method.
     """
     last = ("test/3a", "test/3b")
     kinds = (("1", ("test",)), ("2", ("test",)), ("3", last))
@@ -58,7 +66,8 @@ def toys(
             name="toy_shapes", options={"scenario": scenario, **options, **counts}
         )
         for test in tests:
-            yield _toy(part, test, ("val", *tests))
+            variant = _toy(part, test, ("val", *tests))
+            yield replace(variant, training=training, configs=configs)
 
 
 def _toy(dataset: Part, test: str, splits: tuple[str, ...]) -> Variant:

@@ -159,8 +159,9 @@ def _verdict_lines(study: Study) -> Iterator[TableLine]:
     for place, question in enumerate(QUESTIONS):
         for group, datasets in _GROUPS.items():
             names = datasets["Q1" if place < 2 else "Q3"]
-            answers = {name: _both_verdicts(study, question, name) for name in names}
+            # Published numbers of data that were not judged would compare unlike sets.
             present = [name for name in names if name in judged]
+            answers = {name: _both_verdicts(study, question, name) for name in present}
             if not present:
                 continue
             printed = FIGURE_2A[group][place]

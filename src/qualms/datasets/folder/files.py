@@ -6,9 +6,11 @@ laid over black. Volumes are read by nibabel, with the axes turned to the neares
 right-anterior-superior ones.
 """
 
+import gzip
 import hashlib
 import io
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -33,6 +35,13 @@ TURNED = (5, 6, 7, 8)
 """EXIF orientations that exchange height and width."""
 ORIENTATION = 0x0112
 _LIMIT = Lock()
+_SMALL = 2**31
+"""Bytes of memory that every file may take."""
+_PACKED = 200
+"""Most bytes of memory for one byte of a larger file. Real images stay below."""
+_CHUNK = 2**20
+_ROWS = 64
+"""Rows of a picture that are computed at once."""
 
 
 class PictureFacts(NamedTuple):
@@ -46,6 +55,16 @@ class PictureFacts(NamedTuple):
     """Whether it has more than 8 bits for each channel."""
     axes: str = ""
     """Directions of the stored axes of a volume, such as "LPS"."""
+    place: "VoxelGrid | None" = None
+
+
+class VoxelGrid(NamedTuple):
+    """Where the voxels of a volume lie, along its stored axes."""
+
+    spacing: tuple[float, ...]
+    """Sides of a voxel in mm."""
+    origin: tuple[float, ...]
+    """Position of the first voxel in mm."""
 
 
 class MaskFacts(NamedTuple):
@@ -56,6 +75,7 @@ class MaskFacts(NamedTuple):
     labels: tuple[int, ...]
     """Every label in it, sorted."""
     axes: str = ""
+    place: VoxelGrid | None = None
 
 
 def side_words(space: Sequence[int]) -> str:
@@ -78,7 +98,10 @@ def picture_facts(path: Path) -> PictureFacts:
                 _canonical_shape(volume)[:-1],
                 _canonical_shape(volume)[-1],
             )
-            return PictureFacts(sha256, tuple(space), channels, True, _axes(volume))
+            turned = _axes(volume)
+            return PictureFacts(
+                sha256, tuple(space), channels, True, turned, _grid(volume)
+            )
         with _open(content) as picture:
             wide, high = picture.size
             space = (wide, high) if _is_turned(picture) else (high, wide)
@@ -91,9 +114,11 @@ def mask_facts(path: Path) -> MaskFacts:
     labels = read_labels(path)
     with path.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    values = tuple(int(label) for label in np.unique(labels))
-    axes = _axes(_nifti(path)) if _is_volume(path) else ""
-    return MaskFacts(sha256, labels.shape, values, axes)
+    values = tuple(np.flatnonzero(np.bincount(labels.ravel())).tolist())
+    if not _is_volume(path):
+        return MaskFacts(sha256, labels.shape, values)
+    volume = _nifti(path)
+    return MaskFacts(sha256, labels.shape, values, _axes(volume), _grid(volume))
 
 
 def read_pixels(path: Path) -> NDArray[Any]:
@@ -111,19 +136,26 @@ def read_pixels(path: Path) -> NDArray[Any]:
 def read_labels(path: Path) -> NDArray[np.uint8]:
     """Read the labels at `path`, one for each pixel; a palette is not looked up."""
     with reading(path):
-        labels = _voxels(path) if _is_volume(path) else _plain_labels(path)
-        if labels.shape[-1] != 1:
-            raise ValueError(
-                f"a mask has one label for each voxel, got {labels.shape[-1]} channels"
-            )
-        inside = bool(((labels >= 0) & (labels <= MOST_BYTE)).all())
-        if not inside or (labels != np.rint(labels)).any():
-            raise ValueError(
-                "a mask has whole labels from 0 to 255, got values from"
-                f" {labels.min():g} to {labels.max():g}"
-            )
-        classes: NDArray[np.uint8] = labels[..., 0].astype(np.uint8)
-        return classes
+        if _is_volume(path):
+            return _voxel_labels(path)
+        labels = _plain_labels(path)
+        _check_labels([labels])
+        return labels.astype(np.uint8, copy=False)
+
+
+def _check_labels(parts: Iterable[NDArray[Any]]) -> None:
+    """Raise unless all values are whole and fit into a byte."""
+    lows, highs, whole = [], [], True
+    for part in parts:
+        lows.append(part.min())
+        highs.append(part.max())
+        whole &= part.dtype.kind in "iub" or bool((part == np.rint(part)).all())
+    low, high = min(lows), max(highs)
+    if not whole or low < 0 or high > MOST_BYTE:
+        raise ValueError(
+            "a mask has whole labels from 0 to 255, got values from"
+            f" {low:g} to {high:g}"
+        )
 
 
 def voxel_sides(path: Path) -> tuple[float, ...]:
@@ -159,7 +191,21 @@ def _open(content: bytes) -> "Image":
     frames = getattr(picture, "n_frames", 1)
     if frames > 1:
         raise ValueError(f"it must hold one picture, got {frames}; save each by itself")
+    # Pillow's own pixels, a copy of them and the array that is returned.
+    _refuse_unpacking(
+        math.prod(picture.size) * (32 if _is_deep(picture) else 12), len(content)
+    )
     return picture
+
+
+def _refuse_unpacking(unpacked: int, packed: int) -> None:
+    """Raise if a file of `packed` bytes would take far more memory than real ones."""
+    if unpacked > max(_SMALL, _PACKED * packed):
+        raise ValueError(
+            f"it would take {unpacked / 2**30:.1f} GiB of memory and has"
+            f" {packed / 2**20:.1f} MiB, which real images do not; make it smaller, or"
+            " save it without compression"
+        )
 
 
 def _is_turned(picture: "Image") -> bool:
@@ -184,12 +230,20 @@ def _decode(path: Path) -> NDArray[Any]:
         upright = ImageOps.exif_transpose(picture)
         if upright.has_transparency_data:
             clear = upright.convert("LA" if upright.mode in GREY else "RGBA")
-            layers = np.asarray(clear).astype(np.float32)
-            laid = layers[..., :-1] * (layers[..., -1:] / MOST_BYTE)
-            return np.rint(laid).astype(np.uint8)
+            return _over_black(np.asarray(clear))
         mode = "L" if upright.mode in GREY else "RGB"
         pixels = np.asarray(upright.convert(mode))
         return pixels[..., None] if pixels.ndim == 2 else pixels
+
+
+def _over_black(layers: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return the colours of a picture whose last channel says how opaque they are."""
+    pixels = np.empty((*layers.shape[:-1], layers.shape[-1] - 1), np.uint8)
+    for start in range(0, len(layers), _ROWS):
+        part = layers[start : start + _ROWS].astype(np.float32)
+        laid = part[..., :-1] * (part[..., -1:] / MOST_BYTE)
+        pixels[start : start + _ROWS] = np.rint(laid)
+    return pixels
 
 
 def _decode_deep(path: Path, picture: "Image") -> NDArray[np.float32]:
@@ -213,14 +267,14 @@ def _decode_deep(path: Path, picture: "Image") -> NDArray[np.float32]:
 def _plain_labels(path: Path) -> NDArray[Any]:
     with _open(path.read_bytes()) as picture:
         if picture.mode in ("1", "L", "P", *DEEP):
-            return np.asarray(picture)[..., None]
+            return np.asarray(picture)
         layers = np.asarray(picture.convert("RGB"))
-    if (layers != layers[..., :1]).any():
+    if any((layers[..., 0] != layers[..., k]).any() for k in (1, 2)):
         raise ValueError(
             "a mask has one label for each pixel, got colours; save the labels 0, 1,"
             " 2 ... as a grey picture"
         )
-    return layers[..., :1]
+    return layers[..., 0]
 
 
 def _nifti(path: Path) -> "Nifti1Image":
@@ -234,6 +288,34 @@ def _nifti(path: Path) -> "Nifti1Image":
     volume = nibabel.load(path)
     assert isinstance(volume, nibabel.Nifti1Image)
     return volume
+
+
+def _whole(path: Path) -> "Nifti1Image":
+    """Return the volume at `path`; of a compressed one the checksum is compared."""
+    volume = _nifti(path)
+    stored = volume.get_data_dtype().itemsize
+    size = math.prod(volume.shape) * stored
+    _refuse_unpacking(
+        2 * size + math.prod(volume.shape) * np.dtype(np.float32).itemsize,
+        path.stat().st_size,
+    )
+    if not path.name.lower().endswith(".gz"):
+        return volume
+    # nibabel reads no further than the last voxel, and the checksum lies behind it.
+    with gzip.open(path) as stream:
+        content = stream.read(int(volume.dataobj.offset) + size)
+        rest = 0
+        while chunk := stream.read(_CHUNK):
+            rest += len(chunk)
+            if rest > _SMALL:
+                raise ValueError("it is longer than its header says")
+    return type(volume).from_bytes(content)
+
+
+def _grid(volume: "Nifti1Image") -> VoxelGrid:
+    affine = np.asarray(volume.affine, np.float64)
+    spacing = np.linalg.norm(affine[:3, :3], axis=0)
+    return VoxelGrid(tuple(spacing.tolist()), tuple(affine[:3, 3].tolist()))
 
 
 def _axes(volume: "Nifti1Image") -> str:
@@ -269,7 +351,35 @@ def _image_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
 def _voxels(path: Path) -> NDArray[np.float32]:
     import nibabel
 
-    volume = _nifti(path)
+    volume = _whole(path)
     turned = nibabel.as_closest_canonical(volume)  # type: ignore[no-untyped-call]
     voxels = np.asarray(turned.dataobj, dtype=np.float32)
     return voxels.reshape(_image_shape(voxels.shape))
+
+
+def _voxel_labels(path: Path) -> NDArray[np.uint8]:
+    """Return the labels of a volume, whose axes are turned as those of `_voxels`.
+
+    Slices are read one by one: a mask of few bytes may have very many voxels.
+    """
+    import nibabel
+
+    volume = _whole(path)
+    channels = _image_shape(volume.shape)[-1]
+    if channels != 1:
+        raise ValueError(
+            f"a mask has one label for each voxel, got {channels} channels"
+        )
+    labels = np.empty(volume.shape, np.uint8)
+
+    def slices() -> Iterator[NDArray[Any]]:
+        for place in range(volume.shape[-1]):
+            part = np.asarray(volume.dataobj[..., place])
+            yield part
+            labels[..., place] = part
+
+    with np.errstate(invalid="ignore"):  # values that are no labels are refused
+        _check_labels(slices())
+    order = nibabel.io_orientation(volume.affine)  # type: ignore[no-untyped-call]
+    turned = nibabel.apply_orientation(labels, order)  # type: ignore[no-untyped-call]
+    return np.ascontiguousarray(turned.reshape(_image_shape(turned.shape)[:-1]))

@@ -15,7 +15,12 @@ from numpy.typing import NDArray
 
 from qualms.datasets._options import check_choice
 from qualms.datasets._recipe import DatasetError
-from qualms.datasets.folder.files import MaskFacts, PictureFacts, side_words
+from qualms.datasets.folder.files import (
+    MaskFacts,
+    PictureFacts,
+    VoxelGrid,
+    side_words,
+)
 from qualms.datasets.folder.listing import OwnItem
 from qualms.spec import Task
 
@@ -24,6 +29,10 @@ NAMES: tuple[OwnTaskName, ...] = ("classification", "regression", "segmentation"
 FEW = 20
 """Largest number of different integers that count as classes."""
 IGNORED = 255
+MOST_STRETCH = 0.01
+"""Largest share by which the spacing of a mask may miss that of its image."""
+MOST_SHIFT = 0.1
+"""Largest difference between their origins, in sides of a voxel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,3 +248,26 @@ def _check_size(
             f" {mask.axes or 'no axes'} in {path!r} and {picture.axes or 'none'} in"
             f" {item.path!r} ({item.where}); save it with the affine of the image"
         )
+    if picture.place and mask.place and not _lies_on(mask.place, picture.place):
+        raise DatasetError(
+            "a mask must have the spacing and the origin of its image, or it would not"
+            f" lie on it; got {_grid_words(mask.place)} in {path!r} and"
+            f" {_grid_words(picture.place)} in {item.path!r} ({item.where}); save it"
+            " with the affine of the image"
+        )
+
+
+def _lies_on(mask: VoxelGrid, picture: VoxelGrid) -> bool:
+    """Return whether two volumes lie alike, up to rounding in their headers."""
+    sides = zip(mask.spacing, picture.spacing, strict=True)
+    starts = zip(mask.origin, picture.origin, strict=True)
+    near = MOST_SHIFT * min(picture.spacing)
+    return all(abs(a - b) <= MOST_STRETCH * b for a, b in sides) and all(
+        abs(a - b) <= near for a, b in starts
+    )
+
+
+def _grid_words(place: VoxelGrid) -> str:
+    spacing = " x ".join(f"{side:g}" for side in place.spacing)
+    origin = ", ".join(f"{start:g}" for start in place.origin)
+    return f"voxels of {spacing} mm from ({origin})"

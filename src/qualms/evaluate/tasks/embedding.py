@@ -1,6 +1,7 @@
 """Judging embeddings: is a wrong nearest neighbour announced by the uncertainty?"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -207,7 +208,10 @@ def _retrieval(
     for name, values in predictions.named("uncertainty").items():
         value, at = values[index], {"uncertainty": name}
         ranked = scores.weighted_auroc, value, 1 - right, right
-        yield entry(scores.r_auroc, _value(*ranked), partial(influence_of, *ranked), at)
+        area = entry(
+            scores.r_auroc, _value(*ranked), partial(influence_of, *ranked), at
+        )
+        yield replace(area, uncertainty=value)
         if name in cropped:
             pair = scores.crop_rate, value, cropped[name][index]
             yield entry(

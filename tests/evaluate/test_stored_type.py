@@ -1,0 +1,69 @@
+"""Ties do not depend on the kind of file, nor intervals on the order of the items."""
+
+import numpy as np
+import pytest
+
+import qualms
+from qualms.predictions import read, write
+from qualms.scores import ece, mean_probabilities, predicted_class
+
+
+def tenths(rng, draws, items, classes):
+    """Draws of probabilities with one decimal, which have a sum of one."""
+    cuts = np.sort(rng.integers(0, 11, (draws, items, classes - 1)), axis=-1)
+    ends = np.concatenate(
+        [np.zeros((draws, items, 1)), cuts, np.full((draws, items, 1), 10)], axis=-1
+    )
+    return np.diff(ends, axis=-1) / 10
+
+
+@pytest.mark.parametrize("draws", [3, 5, 7])
+@pytest.mark.parametrize("classes", [2, 3, 5])
+def test_accuracy_is_that_of_the_file_in_float64(tmp_path, draws, classes):
+    rng = np.random.default_rng(draws)
+    probs = tenths(rng, draws, 600, classes)
+    arrays = {"target": rng.integers(0, classes, 600), "probs": probs}
+    files = [write(tmp_path / f"p{end}", arrays) for end in (".npz", ".safetensors")]
+    predicted = [predicted_class(read(file).arrays["probs"]) for file in files]
+    # Whole numbers of tenths are exact: the lowest of the tied classes.
+    exact = np.rint(10 * probs).sum(axis=0).argmax(axis=-1)
+    for found in predicted:
+        assert found.tolist() == exact.tolist()
+    accuracies = {qualms.score(file).row("accuracy").value for file in files}
+    assert len(accuracies) == 1
+
+
+def test_the_probability_of_one_class_in_float32_is_tied_too():
+    prob = np.tile([[0.1], [0.9]], (1, 50))
+    for kind in (np.float32, np.float64):
+        built = qualms.predictions.build(
+            {"prob": prob.astype(kind), "target": np.zeros(50, int)}
+        )
+        assert not predicted_class(built.arrays["probs"]).any()
+
+
+def test_classes_that_differ_by_more_than_rounding_are_not_tied():
+    step = np.float32(0.5) * np.finfo(np.float32).eps
+    probs = np.array([[[0.5 - 2 * step, 0.5 + 2 * step]]] * 2, np.float32)
+    assert predicted_class(probs).tolist() == [1]
+    assert predicted_class(probs.astype(np.float64)).tolist() == [1]
+    apart = np.array([[[0.2, 0.7, 0.1]], [[0.3, 0.4, 0.3]]], np.float32)
+    alone = np.array([[[0.2, 0.7, 0.1]], [[0.3, 0.4, 0.3]]])
+    assert np.allclose(mean_probabilities(apart), mean_probabilities(alone), atol=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_interval_of_the_ece_does_not_depend_on_the_order_of_items(seed):
+    """Bins that are right on average had gaps of 1e-17 of either sign."""
+    rng = np.random.default_rng(seed)
+    prob = np.repeat([0.1, 0.3, 0.7, 0.8, 0.9], 200)
+    share = np.tile(np.arange(200) / 200, 5)
+    target = (share < prob).astype(int)
+    target[:60] = 1 - target[:60]
+    ends = set()
+    for _ in range(8):
+        order = rng.permutation(len(prob))
+        row = qualms.score({"prob": prob[order], "target": target[order]}).row("ece")
+        ends.add((round(row.value, 12), round(row.low, 6), round(row.high, 6)))
+    assert len(ends) == 1
+    assert row.value == pytest.approx(ece(prob, target))
