@@ -76,12 +76,13 @@ class Check:
         A number speaks for it if its whole interval lies between the limits, and
         against it if no part does.
         """
-        numbers, count = self.estimates.values(), len(self.estimates)
-        if count and sum(map(self.fits, numbers)) >= self._enough:
+        numbers = self.estimates.values()
+        if not numbers:
+            return "cannot be told"
+        if sum(map(self.fits, numbers)) >= self._enough:
             return "holds"
-        if count - sum(map(self.misses, numbers)) < self._enough:
-            return "does not hold" if count else "cannot be told"
-        return "cannot be told"
+        possible = len(numbers) - sum(map(self.misses, numbers))
+        return "does not hold" if possible < self._enough else "cannot be told"
 
     def fits(self, number: DecidingNumber) -> bool:
         """Return whether the interval of a number lies between the limits."""
