@@ -70,11 +70,15 @@ def test_benchmarks_state_their_presets_and_variants():
 
 def test_variants_that_are_run_only_by_name_are_listed():
     (line,) = (s for s in told("benchmarks") if "retina" in s and " demo " in s)
-    assert line.split()[-4:] == [
+    assert line.split()[-8:] == [
         "country,",
         "severity",
         "country_joint,",
-        "severity_joint",
+        "severity_joint,",
+        "country_mild,",
+        "severity_mild,",
+        "country_mild_joint,",
+        "severity_mild_joint",
     ]
 
 

@@ -5,7 +5,7 @@ choice of configurations and epochs saw), the blur constant of the preprocessing
 whether the photographs are simulated. All of them are labels.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from qualms.benchmarks.retina._rows import LABELLED_OPTIONS, USUAL_BLUR
 from qualms.evaluate.benchmark_results import BenchmarkResults
@@ -45,7 +45,9 @@ def own_variants(plan: RunPlan) -> list[Variant]:
     return [v for variants in _by_setting(plan, {}) for v in variants]
 
 
-def _by_setting(plan: RunPlan, wanted: Labels) -> list[list[Variant]]:
+def _by_setting(
+    plan: RunPlan, wanted: Mapping[str, Label | None]
+) -> list[list[Variant]]:
     """Return the variants of each setting that has any."""
     settings = grid(simulated=(False, True), selection=SELECTIONS, shift=tuple(TASKS))
     chosen = []

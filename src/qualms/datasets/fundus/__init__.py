@@ -105,12 +105,11 @@ def fundus(  # noqa: PLR0913 - everything that changes a photograph
         chunked(split, *eyes(clinic, split, count)) for split, count in counts.items()
     )
     options = {"shift": shift, "onset": onset, "size": size, "sizes": counts}
-    # Not stated where it is false: sets that were prepared before it existed keep their
-    # names.
-    options |= {"seed": seed, "blur": blur} | ({"deceptive": True} if deceptive else {})
+    # Sets without it keep the names that they had before it existed.
+    stated = {"deceptive": True} if deceptive else {}
     return Recipe(
         name="fundus",
-        options=options,
+        options=options | {"seed": seed, "blur": blur} | stated,
         card=CARD,
         task=Task(name="classification", classes=2),
         units=tuple(units),
