@@ -14,9 +14,8 @@ loses much of its accuracy. Draws therefore only say how the probabilities sprea
 the mean. The pixels of an image need draws of the weights themselves; these come in
 mirrored pairs, whose mean outputs are those of the trained network.
 
-The prior's precision and the noise maximise the marginal likelihood (MacKay, 1992), so
-nothing needs tuning. The search works in an eigenbasis, on a logarithmic grid that is
-refined around the best point, so that it does not end in a local maximum.
+The prior's precision and the noise maximise the marginal likelihood (`_evidence.py`),
+so nothing needs tuning.
 """
 
 import math
@@ -28,6 +27,11 @@ import torch
 from torch import Tensor, nn
 
 from qualms.methods._batch import Batch, Batches
+from qualms.methods._evidence import (
+    LinearPosterior,
+    linear_posterior,
+    prior_precision,
+)
 from qualms.methods._gaussian_logits import draw_probs, even_noise
 from qualms.methods._headed import (
     EmbeddingDraw,
@@ -54,8 +58,6 @@ Mean = Literal["probit", "draws"]
 
 # A full curvature of more weights takes gigabytes, and hours to decompose.
 _MOST_WEIGHTS = 12_000
-_TOGETHER = 2**16
-"""Eigenvalues that the search evaluates at once, for all its points."""
 _ROWS = 2**18
 """Pixels whose curvature is added at once; in float64 they take 2 MB per feature."""
 _EXACT = 3000
@@ -65,15 +67,10 @@ _DIRECTIONS = 1000
 square of their number. A variance then errs by 4 %."""
 _SUMMARISED = 200
 """Least number of draws where predictions hold only what follows from all of them."""
-_NUMBERS = 2**25
+_NUMBERS = 2**23
 """Numbers that the outputs of items in the eigenbasis take at once."""
 _CHANNELS = 32
 """Outputs of draws that are stitched at once, where images are seen through windows."""
-_POINTS = 200
-_ZOOMS = 6
-# Range of the search, as factors of the largest eigenvalue: from no prior to a prior
-# that outweighs the data.
-_LOWEST, _HIGHEST = 1e-15, 1e6
 
 
 def laplace(
@@ -179,12 +176,12 @@ class ClassPosterior(NamedTuple):
     bases: tuple[Tensor, ...]
     """Eigenvectors (KP, KP) as columns; or those of the Kronecker factors, of the
     outputs (K, K) and of the inputs (P, P)."""
-    deviations: Tensor
-    """(KP,) standard deviations along them."""
+    roots: Tensor
+    """(KP,) roots of the precisions along them."""
 
     def weights(self, noise: Tensor) -> Tensor:
         """Return draws (M, K, P) of the weights, from standard normal `noise`."""
-        return self.mean + to_weights(self.bases, noise * self.deviations, self.mean)
+        return self.mean + to_weights(self.bases, noise / self.roots, self.mean)
 
 
 def to_weights(bases: tuple[Tensor, ...], coordinates: Tensor, like: Tensor) -> Tensor:
@@ -206,15 +203,15 @@ def _fit_classes(
     parts = (r for batch in batches() for r in _labelled_rows(network, batch))
     values, *bases = decompose(trained, parts)
     precision = prior_precision(values, trained.square().sum())
-    deviations = 1 / (values.clamp(min=0.0) + precision).sqrt()
-    return ClassPosterior(trained, tuple(bases), deviations)
+    roots = (values.clamp(min=0.0) + precision).sqrt()
+    return ClassPosterior(trained, tuple(bases), roots)
 
 
 def _keep_weights(
     network: Headed, posterior: ClassPosterior, draws: int, *, mirrored: bool
 ) -> None:
     """Keep draws of the weights: independent ones, or `mirrored` pairs."""
-    like = posterior.deviations
+    like = posterior.roots
     number = -(-draws // 2) if mirrored else draws
     noise = torch.randn(number, len(like), dtype=like.dtype, device=like.device)
     if mirrored:
@@ -224,7 +221,7 @@ def _keep_weights(
 
 def _keep_posterior(network: Headed, posterior: ClassPosterior, draws: int) -> None:
     """Keep the Gaussian of the weights, and noise for draws of the logits."""
-    buffers, deviations = _buffers(network), posterior.deviations
+    buffers, roots = _buffers(network), posterior.roots
     shape = posterior.mean.shape
     if len(posterior.bases) == 1:
         factor = _factor(posterior).view(*shape, -1)
@@ -233,19 +230,19 @@ def _keep_posterior(network: Headed, posterior: ClassPosterior, draws: int) -> N
         of_outputs, of_inputs = posterior.bases
         buffers.keep("of_outputs", of_outputs.float())
         buffers.keep("of_inputs", of_inputs.float())
-        buffers.keep("variances", deviations.square().view(shape).float())
+        buffers.keep("variances", roots.square().reciprocal().view(shape).float())
     number = max(draws, _SUMMARISED) if network.task.name == "embedding" else draws
-    buffers.keep("noise", even_noise(number, shape[0], deviations.device))
+    buffers.keep("noise", even_noise(number, shape[0], roots.device))
 
 
 def _factor(posterior: ClassPosterior) -> Tensor:
     """Return a matrix (KP, R) whose product with its transpose is the covariance."""
-    (basis,), deviations = posterior.bases, posterior.deviations
-    count = len(deviations)
+    (basis,), roots = posterior.bases, posterior.roots
+    count = len(roots)
     if count <= _EXACT:
-        return basis * deviations
+        return basis / roots
     noise = torch.randn(count, _DIRECTIONS, dtype=basis.dtype, device=basis.device)
-    return basis @ (deviations[:, None] * noise) / math.sqrt(_DIRECTIONS)
+    return basis @ (noise / roots[:, None]) / math.sqrt(_DIRECTIONS)
 
 
 def _full(trained: Tensor, parts: Iterator[Tensor]) -> tuple[Tensor, Tensor]:
@@ -428,72 +425,3 @@ def _outputs(inputs: Tensor, weights: Tensor) -> Tensor:
     """Return outputs (B, K, *space) for weights (K, F + 1), bias last."""
     bias = weights[:, -1].view(-1, *(1,) * (inputs.ndim - 2))
     return torch.einsum("bf...,kf->bk...", inputs, weights[:, :-1]) + bias
-
-
-class LinearPosterior(NamedTuple):
-    """Gaussian over the P weights of a linear model with Gaussian noise."""
-
-    mean: Tensor
-    """(P,)."""
-    factor: Tensor
-    """(P, P) matrix whose product with its transpose is the covariance."""
-    noise: Tensor
-    """0-d variance of the noise."""
-
-
-def linear_posterior(
-    gram: Tensor, moment: Tensor, square: Tensor, count: int
-) -> LinearPosterior:
-    """Return the exact posterior of y = X w + noise, for a Gaussian prior around 0.
-
-    `gram` (P, P) is X'X, `moment` (P,) is X'y, `square` is y'y, all in float64, and
-    `count` the number of items. Only the ratio of the prior's precision to that of the
-    noise is searched: given the ratio, the rest has a closed form, noise included.
-    """
-    values, basis = torch.linalg.eigh(gram)
-    values = values.clamp(min=0.0)
-    rotated = basis.T @ moment
-    floor = square * 1e-14
-
-    def residual(ratio: Tensor) -> Tensor:
-        explained = (rotated.square() / (values + ratio[:, None])).sum(1)
-        rest: Tensor = (square - explained).maximum(floor)
-        return rest
-
-    def evidence(ratio: Tensor) -> Tensor:
-        spread: Tensor = (ratio[:, None] / (values + ratio[:, None])).log().sum(1)
-        return spread / 2 - count / 2 * residual(ratio).log()
-
-    ratio = _most_probable(evidence, scale=values[-1])
-    noise = residual(ratio[None])[0] / count
-    mean = basis @ (rotated / (values + ratio))
-    return LinearPosterior(mean, basis * (noise / (values + ratio)).sqrt(), noise)
-
-
-def prior_precision(values: Tensor, norm: Tensor) -> Tensor:
-    """Return the precision of a Gaussian prior that makes the data most probable.
-
-    `values` (P,) are eigenvalues of the curvature at weights of squared length `norm`
-    (Laplace's approximation).
-    """
-    values = values.clamp(min=0.0)
-
-    def evidence(precision: Tensor) -> Tensor:
-        point = precision[:, None]
-        parts = torch.split(values, _TOGETHER)
-        sums = [(point / (part + point)).log().sum(1) for part in parts]
-        return (torch.stack(sums).sum(0) - precision * norm) / 2
-
-    return _most_probable(evidence, scale=values[-1])
-
-
-def _most_probable(evidence: Callable[[Tensor], Tensor], scale: Tensor) -> Tensor:
-    """Return the argument, 0-d, at which `evidence` of points (K,) is largest."""
-    low = scale.clamp(min=1e-12).log() + math.log(_LOWEST)
-    high = low + math.log(_HIGHEST / _LOWEST)
-    steps = torch.linspace(0.0, 1.0, _POINTS, dtype=low.dtype, device=low.device)
-    for _ in range(_ZOOMS):
-        points = low + (high - low) * steps
-        best = int(evidence(points.exp()).argmax())
-        low, high = points[max(best - 1, 0)], points[min(best + 1, _POINTS - 1)]
-    return points[best].exp()
