@@ -39,7 +39,7 @@ BENCHMARKS = {
         "Do prediction intervals keep their coverage? Simulated cells, the paper's ten"
         " kinds of interval.",
     ),
-    "values/toy_1,toy_2 --methods softmax,ttd,ensemble,tta,ssn": (
+    "values --methods softmax,tta,ssn": (
         "VALUES: uncertainty of segmentation, by its parts",
         "Which prediction model, measure and aggregation makes the uncertainty of"
         " pixels useful? Toy images with known causes of uncertainty: raters who"
