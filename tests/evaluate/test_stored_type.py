@@ -34,6 +34,34 @@ def test_accuracy_is_that_of_the_file_in_float64(tmp_path, draws, classes):
     assert len(accuracies) == 1
 
 
+@pytest.mark.parametrize("ending", [".safetensors", ".parquet"])
+def test_scores_of_decimals_are_those_of_the_file_in_float64(tmp_path, ending):
+    """Their means lay beside the edges of bins, and were not tied."""
+    rng = np.random.default_rng(0)
+    draws = 1 if ending == ".parquet" else 3
+    probs = tenths(rng, draws, 300, 3)
+    arrays = {"target": rng.integers(0, 3, 300), "probs": probs}
+    exact = qualms.score(write(tmp_path / "p.npz", arrays))
+    single = arrays | {"probs": (probs if draws > 1 else probs[0]).astype(np.float32)}
+    stored = qualms.score(write(tmp_path / f"p{ending}", single))
+    for row, other in zip(exact.rows, stored.rows, strict=True):
+        assert other.value == pytest.approx(row.value, nan_ok=True), row.score
+
+
+def test_numbers_that_are_no_decimals_stay_as_they_are_stored():
+    probs = np.random.default_rng(0).dirichlet(np.ones(3), 2000).astype(np.float32)
+    halves = np.tile(np.array([[0.5, 0.25, 0.25]], np.float32), (9, 1))
+    for array in (probs, halves):
+        found = qualms.predictions.build({"probs": array}).arrays["probs"]
+        assert found.dtype == np.float32
+        assert np.array_equal(found[0], array)
+    mixed = probs.copy()
+    mixed[:1999] = np.float32([0.1, 0.2, 0.7])
+    assert qualms.predictions.build({"probs": mixed}).arrays["probs"].dtype == "f4"
+    tenth = qualms.predictions.build({"probs": mixed[:1999]}).arrays["probs"]
+    assert tenth[0, 0].tolist() == [0.1, 0.2, 0.7]
+
+
 def test_the_probability_of_one_class_in_float32_is_tied_too():
     prob = np.tile([[0.4], [0.6]], (1, 50))
     for kind in (np.float32, np.float64):
