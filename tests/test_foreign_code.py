@@ -36,7 +36,6 @@ def outside(tmp_path, monkeypatch):
     """Bring code from outside: a file that is included, or an installed package."""
     monkeypatch.setenv("QUALMS_INCLUDE", "")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    modules = set(sys.modules)
     points = []
     monkeypatch.setattr(
         shelf, "entry_points", lambda group: [p for p in points if p.group == group]
@@ -51,8 +50,8 @@ def outside(tmp_path, monkeypatch):
         return tmp_path / f"{file}.py"
 
     yield bring
-    for name in set(sys.modules) - modules:
-        del sys.modules[name]
+    for file in tmp_path.glob("*.py"):
+        sys.modules.pop(file.stem, None)
     shelf._installed.cache_clear()
     shelf._included.cache_clear()
 

@@ -79,8 +79,9 @@ class Predictions:
     `arrays` has the same normal form for every kind of file: `probs` (M, N, C), `mean`,
     `var` and `select/<name>` (M, N), all others with N first (`item_axis`); numbers are
     float64 (`embedding` float32), classes int64, and `item` is text. `probs` stored in
-    float32 stay float32: reduce them in float64. `target` may be missing. An item of no
-    known class has `target` -1, and `known` is present and false for it.
+    float32 stay float32, unless they are decimals such as 0.1: reduce them in float64.
+    `target` may be missing. An item of no known class has `target` -1, and `known` is
+    present and false for it.
 
     `maps` are the segmented items, read on access, and `pixels` the size of the first.
     `notes` are sentences on arrays that were ignored, converted or renormalised.

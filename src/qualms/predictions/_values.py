@@ -7,7 +7,7 @@ converted to the normal dtype. Messages name the array, the row and the value.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import chain, permutations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,10 @@ from qualms.predictions._errors import PredictionsError
 from qualms.predictions._limits import refuse_wide_text
 from qualms.predictions._schema import AXES, Field, Kind
 
+# Most decimals of probabilities that were rounded to these types. With more of them too
+# many other numbers would look like decimals.
+_DECIMALS = {np.dtype(np.float32): 4, np.dtype(np.float16): 2}
+_BLOCK = 2**16
 _COUNTED = {"N": "items", "M": "draws", "C": "classes", "3": "channels"}
 _Shape = tuple[int, ...]
 
@@ -232,6 +236,8 @@ def _real(raw: RawArray) -> NDArray[Any]:
     name, field, axes = raw.name, raw.field, raw.axes
     numbers = as_numbers(name, raw.array)
     span = finite_span(name, numbers, axes)
+    if field.probability:
+        numbers = _with_decimals(numbers)
     single = field.single and numbers.dtype in (np.float16, np.float32)
     values = numbers.astype(np.float32 if single else field.dtype, copy=False)
     if values is not numbers:
@@ -243,6 +249,28 @@ def _real(raw: RawArray) -> NDArray[Any]:
             f"is {float(values[where]):.6g}; correct the value or leave the item out"
         )
     return values
+
+
+def _with_decimals(array: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers of few decimals in float64, if they were stored in fewer bits.
+
+    In float32 0.1 is 0.10000000149. Means that are equal in exact arithmetic would not
+    be tied, and would lie beside the edges of bins.
+    """
+    for digits in range(1, _DECIMALS.get(array.dtype, 0) + 1):
+        flat = array.reshape(-1)
+        sample = flat[:: max(1, len(flat) // 256)]
+        blocks = (flat[i : i + _BLOCK] for i in range(0, len(flat), _BLOCK))
+        parts = chain([sample], blocks)
+        if all(_has_decimals(part, digits) for part in parts):
+            exact = np.round(array.astype(np.float64), digits)
+            return array if np.array_equal(exact, array) else exact
+    return array
+
+
+def _has_decimals(array: NDArray[Any], digits: int) -> bool:
+    rounded = np.round(array.astype(np.float64), digits)
+    return bool((rounded.astype(array.dtype) == array).all())
 
 
 def _class(raw: RawArray) -> NDArray[Any]:

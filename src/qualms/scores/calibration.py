@@ -248,13 +248,11 @@ def equal_width_bin(values: Array, bins: int) -> Index:
 
 
 def _of_gaps(gaps: BinGaps) -> Influence:
-    # A gap that is zero but for rounding has a sign that depends on the items' order.
-    total = np.where(np.abs(gaps.total) > ROUNDING, gaps.total, 0.0)
     return Influence(
         value=float(np.abs(gaps.total).sum()),
         values=None,
         scale="linear",
-        construction=gaps._replace(total=total),
+        construction=_with_signs(gaps),
     )
 
 
@@ -273,6 +271,17 @@ def _of_rare_errors(influence: Influence, right: Flags, confidence: Array) -> In
     few = FEW_GAPS if len(right) < FEWEST_COMPARED else ""
     influence = dataclasses.replace(influence, uncompared=few)
     return with_rare_errors(influence, ~right, ends)
+
+
+def _with_signs(gaps: BinGaps) -> BinGaps:
+    """Return `gaps` with a sign for those that are zero but for rounding.
+
+    Else the order of the items would decide whether they have one, and which.
+    """
+    zero = np.abs(gaps.total) <= ROUNDING
+    if gaps.shares is None:
+        zero &= np.bincount(gaps.cell, minlength=len(zero)) > 0
+    return gaps._replace(total=np.where(zero, ROUNDING, gaps.total))
 
 
 def _check_bins(bins: int) -> None:

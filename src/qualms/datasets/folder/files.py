@@ -114,7 +114,9 @@ def mask_facts(path: Path) -> MaskFacts:
     labels = read_labels(path)
     with path.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    values = tuple(np.flatnonzero(np.bincount(labels.ravel())).tolist())
+    # Line by line: counting needs eight bytes for each label.
+    counts = sum(np.bincount(line.ravel(), minlength=256) for line in labels)
+    values = tuple(np.flatnonzero(counts).tolist())
     if not _is_volume(path):
         return MaskFacts(sha256, labels.shape, values)
     volume = _nifti(path)
@@ -293,8 +295,8 @@ def _nifti(path: Path) -> "Nifti1Image":
 def _whole(path: Path) -> "Nifti1Image":
     """Return the volume at `path`; of a compressed one the checksum is compared."""
     volume = _nifti(path)
-    stored = volume.get_data_dtype().itemsize
-    size = math.prod(volume.shape) * stored
+    proxy: Any = volume.dataobj
+    size = math.prod(volume.shape) * proxy.dtype.itemsize
     _refuse_unpacking(
         2 * size + math.prod(volume.shape) * np.dtype(np.float32).itemsize,
         path.stat().st_size,
@@ -303,7 +305,7 @@ def _whole(path: Path) -> "Nifti1Image":
         return volume
     # nibabel reads no further than the last voxel, and the checksum lies behind it.
     with gzip.open(path) as stream:
-        content = stream.read(int(volume.dataobj.offset) + size)
+        content = stream.read(int(proxy.offset) + size)
         rest = 0
         while chunk := stream.read(_CHUNK):
             rest += len(chunk)
