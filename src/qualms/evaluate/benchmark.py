@@ -206,14 +206,20 @@ def _judged_lines(judging: _Judging, variant: Variant) -> list[_JudgedLine]:
     spare = max(1, workers // max(1, sum(len(line.pools) for line in waiting)))
     # The kernels release the interpreter's lock, so threads really run at once.
     with ThreadPoolExecutor(workers) as pool, threadpool_limits(spare):
-        submit = partial(pool.submit, judging.protocol.judge)
+        judge = judging.protocol.judge
         repeats = [
-            [submit(_repeat(judging, line, runs, options)) for runs in line.pools]
+            [
+                pool.submit(judge, _repeat(judging, line, runs, options))
+                for runs in line.pools
+            ]
             for line in waiting
         ]
         left_out = [
             [
-                [submit(part) for part in _parts(judging, line, place, options)]
+                [
+                    pool.submit(judge, part)
+                    for part in _parts(judging, line, place, options)
+                ]
                 for place in range(len(line.pools) * _leaves_out(line))
             ]
             for line in waiting
