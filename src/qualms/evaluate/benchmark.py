@@ -479,8 +479,8 @@ def _interval_note(plan: RunPlan, level: float) -> str:
     if "seeds" in kinds:
         parts.append(f"{items} and other seeds, which are taken to vary about normally")
     if "one run" in kinds:
-        alone = " of rows of one run" if len(kinds) > 1 else ""
-        parts.append(f"{items}{alone}, not other seeds")
+        alone = "of rows of one run other items alone" if parts else items
+        parts.append(f"{alone}, not other seeds")
     text = f"{level:.0%} intervals cover {'; '.join(parts)}" if parts else ""
     if "few" in kinds:
         few = (
