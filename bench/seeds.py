@@ -4,7 +4,8 @@
 is excluded from the best and how often an interval holds the truth, then makes one row
 better and counts how many of the others are excluded. Its parts: `rows` of single runs,
 whose item errors are drawn in closed form so that thousands of tables cost a minute;
-`pools` of runs whose probabilities are averaged, judged as the package judges them. It
+`judged`, rows of items in pairs or alone that pass through the functions of the package;
+`pools` of runs whose probabilities are averaged, judged by these functions too. It
 ends with the tables of `docs/intervals.md`. `--quick` takes few samples of each. What
 was counted stays in `--out`, so that a run resumes, and others may do a share of it.
 """
@@ -15,7 +16,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -31,12 +32,14 @@ from scipy.special import expit, stdtrit
 from qualms import scores
 from qualms.inference import (
     Design,
+    Influence,
     compare_gaps,
     confidence_set,
     influence_of,
     influence_replicates,
     interval_of,
     left_out_spread,
+    sampling_design,
     seed_noise,
     seed_spread,
 )
@@ -61,9 +64,11 @@ END = "<!-- End of what bench/seeds.py writes. -->\n"
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--parts", default="rows,pools")
+    parser.add_argument("--parts", default="rows,judged,pools")
     parser.add_argument("--kinds", default=",".join(KINDS), help="of effects of seeds")
+    parser.add_argument("--designs", default=";".join(DESIGNS), help="by semicolon")
     parser.add_argument("--sizes", default=",".join(map(str, MEMBERS)), help="of pools")
+    parser.add_argument("--spreads", default=",".join(map(str, SPREADS)))
     parser.add_argument("--samples", type=int, default=1_000)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--out", default="build/seeds")
@@ -75,10 +80,15 @@ def main() -> None:
     samples = 60 if arguments.quick else arguments.samples
     tables = []
     if "rows" in arguments.parts:
-        tables.append(rows_table(counted, arguments.kinds.split(","), samples))
+        chosen = arguments.kinds.split(","), arguments.designs.split(";")
+        tables.append(rows_table(counted, chosen, samples))
+    if "judged" in arguments.parts:
+        tables.append(judged_table(counted, samples // 6))
     if "pools" in arguments.parts:
-        sizes = map(int, arguments.sizes.split(","))
-        tables.append(pools_table(counted, sizes, max(20, samples // 5)))
+        sizes = [int(size) for size in arguments.sizes.split(",")]
+        spreads = [float(spread) for spread in arguments.spreads.split(",")]
+        chosen = itertools.product(sizes, spreads)
+        tables.append(pools_table(counted, chosen, max(20, samples // 20)))
     text = "\n".join(tables)
     print(text, flush=True)
     if arguments.docs:
@@ -225,12 +235,12 @@ def _reach(rule: str, variance: np.ndarray, freedom: float) -> np.ndarray:
     return stdtrit(joined, 0.975) * np.sqrt(total)
 
 
-def rows_table(counted: Counted, kinds: list[str], samples: int) -> str:
+def rows_table(counted: Counted, chosen: Sequence[list[str]], samples: int) -> str:
     lines = [
         "|Seeds|Runs|s|Excluded, K = 2|6|12|20|Covered|Power, K = 2|6|12|20|",
         "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for kind, design, s in itertools.product(kinds, DESIGNS, SEED_ERRORS):
+    for kind, design, s in itertools.product(*chosen, SEED_ERRORS):
         if kind != "normal" and (s == 0 or design in ("5 seeds", "2 seeds")):
             continue
         found = [
@@ -257,6 +267,59 @@ def _cover(found: list[dict]) -> str:
         for rule in ("former", "now")
     )
     return f"{former:.1f} / {now:.1f}"
+
+
+# ---------------------------------------------------------------- rows of items
+
+ITEM_ROWS, ROW_ITEMS = 6, 200
+
+
+def count_judged(clustered: bool, seeds: int, s: float, samples: int) -> dict:
+    """Share of tables and rows: excluded and covered, by the functions themselves."""
+    excluded = covered = 0.0
+    units = ROW_ITEMS // 2 if clustered else ROW_ITEMS
+    cluster = np.arange(ROW_ITEMS) // 2 if clustered else None
+    design = sampling_design(ROW_ITEMS, cluster=cluster)
+    for sample in range(samples):
+        rng = _rng("judged", clustered, seeds, s, sample)
+        unit = np.repeat(np.arange(units), ROW_ITEMS // units)
+        common = math.sqrt(SHARED) * rng.standard_normal((units, 1))
+        own = math.sqrt(1 - SHARED) * rng.standard_normal((units, ITEM_ROWS))
+        loss = (common + own)[unit]
+        effect = s * rng.standard_normal((ITEM_ROWS, seeds)) / math.sqrt(units)
+        rows, spreads = {}, {}
+        for row in range(ITEM_ROWS):
+            mean = float(loss[:, row].mean())
+            change = (loss[:, row] - mean) / ROW_ITEMS
+            values = mean + effect[row]
+            rows[str(row)] = [_influence(value, change) for value in values]
+            spreads[str(row)] = seed_spread(values)
+            interval = interval_of(rows[str(row)], design=design)
+            covered += (interval.low <= 0.0 <= interval.high) / ITEM_ROWS
+        drawn = influence_replicates(rows, design=design, replicates=500, seed=sample)
+        noise = {name: seed_noise(each, 500, rng) for name, each in spreads.items()}
+        values = {
+            name: float(np.mean([i.value for i in r])) for name, r in rows.items()
+        }
+        group = confidence_set(values, drawn, better="lower", seeds=noise)
+        excluded += len(group.members) < ITEM_ROWS
+    return {"excluded": excluded / samples, "covered": covered / samples}
+
+
+def _influence(value: float, change: np.ndarray) -> Influence:
+    return Influence(
+        value=value, values=change, scale="linear", low=-math.inf, high=math.inf
+    )
+
+
+def judged_table(counted: Counted, samples: int) -> str:
+    lines = ["|200 items|Seeds|s|Excluded, K = 6|Covered|", "|---|---|---|---|---|"]
+    for clustered, seeds, s in itertools.product((False, True), (3, 6), (1, 3)):
+        found = counted.of(count_judged, clustered, seeds, s, samples)
+        shares = f"{100 * found['excluded']:.1f}|{100 * found['covered']:.1f}"
+        kind = "in pairs" if clustered else "alone"
+        lines.append(f"|{kind}|{seeds}|{s}|{shares}|")
+    return "\n".join(lines) + "\n"
 
 
 # ---------------------------------------------------------------- pools of runs
@@ -322,7 +385,7 @@ def count_pools(size: int, spread: float, samples: int) -> dict[str, dict[str, f
     design = Design(items=ITEMS)
     keys = ("former", "jackknife", "members")
     found = {
-        name: dict.fromkeys([*(f"covered, {k}" for k in keys), "apart", "n"], 0.0)
+        name: dict.fromkeys([*(f"covered, {k}" for k in keys), "n"], 0.0)
         | {f"excluded, {k}, {rows}": 0.0 for k in keys for rows in POOL_ROWS}
         for name in POOLED
     }
@@ -381,12 +444,14 @@ def _group(name, better, influences, seeds, design, sample):
     return confidence_set(values, drawn, better=better, seeds=noise)
 
 
-def pools_table(counted: Counted, sizes: Iterable[int], samples: int) -> str:
+def pools_table(
+    counted: Counted, chosen: Iterable[tuple[int, float]], samples: int
+) -> str:
     lines = [
         "|Score|Runs of the pool|Spread of runs|Excluded, K = 2|6|Covered|",
         "|---|---|---|---|---|---|",
     ]
-    for size, spread in itertools.product(sizes, SPREADS):
+    for size, spread in chosen:
         found = counted.of(count_pools, size, spread, samples)
         for name, shares in found.items():
             rules = ("former", "jackknife", "members")

@@ -203,8 +203,8 @@ def _intervals(
     with ThreadPoolExecutor(threads) as pool:
         # Every thread shares the sorts of this one.
         futures = [
-            pool.submit(copy_context().run, by_influence, *column)
-            for column in zip(columns, seeds, strict=True)
+            pool.submit(copy_context().run, by_influence, column, each)
+            for column, each in zip(columns, seeds, strict=True)
         ]
         return [future.result() for future in futures]
 

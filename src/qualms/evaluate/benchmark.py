@@ -214,14 +214,20 @@ def _judged_lines(judging: _Judging, variant: Variant) -> list[_JudgedLine]:
     spare = max(1, workers // max(1, sum(len(line.pools) for line in waiting)))
     # The kernels release the interpreter's lock, so threads really run at once.
     with ThreadPoolExecutor(workers) as pool, threadpool_limits(spare):
-        submit = partial(pool.submit, judging.protocol.judge)
+        judge = judging.protocol.judge
         repeats = [
-            [submit(_repeat(judging, line, runs, options)) for runs in line.pools]
+            [
+                pool.submit(judge, _repeat(judging, line, runs, options))
+                for runs in line.pools
+            ]
             for line in waiting
         ]
         left_out = [
             [
-                [submit(part) for part in _parts(judging, line, place, options)]
+                [
+                    pool.submit(judge, part)
+                    for part in _parts(judging, line, place, options)
+                ]
                 for place in range(len(line.pools) * _leaves_out(line))
             ]
             for line in waiting
@@ -481,8 +487,8 @@ def _interval_note(plan: RunPlan, level: float) -> str:
     if "seeds" in kinds:
         parts.append(f"{items} and other seeds, which are taken to vary about normally")
     if "one run" in kinds:
-        alone = " of rows of one run" if len(kinds) > 1 else ""
-        parts.append(f"{items}{alone}, not other seeds")
+        alone = "of rows of one run other items alone" if parts else items
+        parts.append(f"{alone}, not other seeds")
     text = f"{level:.0%} intervals cover {'; '.join(parts)}" if parts else ""
     if "few" in kinds:
         few = (

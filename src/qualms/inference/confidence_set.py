@@ -111,7 +111,7 @@ def _paired_replicates(replicates: Sequence[ArrayLike]) -> tuple[Array, Flags]:
             f"{sorted(lengths)}; make them of the same resampled items"
         )
     together: Array = np.stack(columns, axis=1)
-    kept = np.isfinite(together).all(axis=1)
+    kept: Flags = np.asarray(np.isfinite(together).all(axis=1))
     return together[kept], kept
 
 
