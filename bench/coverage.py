@@ -485,7 +485,8 @@ def tables(lines: list[dict]) -> str:
     """What was counted, as the tables of the document, with the verdict."""
     cells = _cells(lines)
     parts = [_verdict(cells), _coverage_table(cells), _former_table(lines, cells)]
-    return "\n\n".join([*parts, _ties_table(lines), _gaps_table(lines)]) + "\n"
+    parts += [_ties_table(lines), _gaps_table(lines)]
+    return "\n\n".join([*parts, _few_table(lines), _small_table(lines)]) + "\n"
 
 
 def _cells(lines: list[dict]) -> dict[tuple[str, str, int], list[float]]:
@@ -645,6 +646,50 @@ def _gaps_table(lines: list[dict]) -> str:
             f"|{count}|{label}|{kind}|{size:,}|{done:,}|{excluded:.1f}|{held:.1f}|"
             f"{power:.0f}|"
         )
+    return "\n".join(rows)
+
+
+def _few_table(lines: list[dict]) -> str:
+    """Coverage of samples of few items or errors, those without interval, and width."""
+    found: dict[tuple[str, str], dict[int, list[float]]] = {}
+    for line in lines:
+        if line["task"][0] != "few":
+            continue
+        _, name, size, _, block = line["task"]
+        for label, count in line["found"]["count"].items():
+            cells = found.setdefault((label, name.removeprefix(FEWER)), {})
+            cell = cells.setdefault(int(size), [0.0] * 4)
+            added = (int(block), count[0], count[1], count[3])
+            cells[int(size)] = [a + b for a, b in zip(cell, added, strict=True)]
+    rows = ["|Score|Population|n|Samples|No interval, %|Covered, %|Width|", "|---" * 7]
+    rows[1] += "|"
+    for (label, name), cells in sorted(found.items()):
+        for size, (done, given, held, width) in sorted(cells.items()):
+            none = f"{100 * (1 - given / done):.0f}"
+            covered = (
+                f"{100 * held / given:.1f}|{width / given:.3f}" if given else "-|-"
+            )
+            rows.append(f"|{label}|{name}|{size:,}|{done:.0f}|{none}|{covered}|")
+    return "\n".join(rows)
+
+
+def _small_table(lines: list[dict]) -> str:
+    """How often equal rows of few items are told apart, by mark or by difference."""
+    found: dict[tuple[str, str, int, int], list[float]] = {}
+    for line in lines:
+        if line["task"][0] != "small":
+            continue
+        _, kind, rows_of, size, _, block = line["task"]
+        for score, count in line["found"]["count"].items():
+            key = (score, kind, int(rows_of), int(size))
+            cell = found.setdefault(key, [0.0] * 4)
+            added = (int(block), *count)
+            found[key] = [a + b for a, b in zip(cell, added, strict=True)]
+    rows = ["|Score|Equal rows|K|n|Samples|Compared, %|Excluded, %|Differ, %|"]
+    rows.append("|---" * 8 + "|")
+    for (score, kind, count, size), (done, *each) in sorted(found.items()):
+        shares = "|".join(f"{100 * part / done:.1f}" for part in each)
+        rows.append(f"|{score}|{kind}|{count}|{size}|{done:.0f}|{shares}|")
     return "\n".join(rows)
 
 

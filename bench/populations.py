@@ -397,7 +397,6 @@ REGRESSION = (
 CONFORMAL = (
     conformal("Conformal coverage", scores.coverage, share=True),
     conformal("Conformal length", scores.interval_length),
-    conformal("Conformal interval score", partial(scores.interval_score, alpha=0.1)),
 )
 SEGMENTATION = (
     averaged("Dice", scores.dice, "dice"),

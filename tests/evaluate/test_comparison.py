@@ -174,7 +174,8 @@ def test_fpr95_is_compared():
 @pytest.mark.parametrize("n", [1, 3, 9])
 def test_a_handful_of_items_tells_no_file_from_another(n):
     target = np.arange(n) % 2
-    right = np.where(target == 1, 0.9, 0.1)
+    sure = 0.8 + 0.01 * np.arange(n)
+    right = np.where(target == 1, sure, 1.0 - sure)
     comparison = compared(
         right={"target": target, "prob": right},
         wrong={"target": target, "prob": 1.0 - right},

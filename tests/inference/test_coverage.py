@@ -36,7 +36,7 @@ def test_equal_rows_are_rarely_excluded(counted):
 
 def test_the_tables_name_what_fails(counted):
     found = coverage.tables(counted)
-    assert found.startswith("19 cells (score, population, n) judged, 0 fail.")
+    assert found.startswith("18 cells (score, population, n) judged, 0 fail.")
     assert "60 at n = 200" in found
     bad = {("ECE", "balanced", 200): [1000.0, 800.0, 200.0, 1.0, 1000.0, 0.0]}
     assert "ECE, balanced, n = 200: 80.0%, below 93%" in coverage._verdict(bad)

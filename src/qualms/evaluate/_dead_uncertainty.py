@@ -19,6 +19,8 @@ from qualms.scores import Difference
 
 MOST_ON_FLOOR = 0.5
 """Share of items that may have the smallest value."""
+FEWEST = 10
+"""Fewer items do not show whether an uncertainty orders them."""
 AREAS = ("aurc", "r_auroc")
 """Scores that tell whether wrong items are less certain than right ones."""
 CHANCE = 0.5
@@ -113,7 +115,7 @@ def _why_dead(numbers: Sequence[Estimated], designs: Designs, level: float) -> s
 
 def _constant(entry: Entry) -> bool:
     values = entry.uncertainty
-    if values is None or len(values) < 2:
+    if values is None or len(values) < FEWEST:
         return False
     # A constant that was computed item by item differs by rounding.
     return float(np.ptp(values)) <= 1e-12 * float(np.abs(values).max())
@@ -121,7 +123,7 @@ def _constant(entry: Entry) -> bool:
 
 def _share_on_floor(entry: Entry) -> float:
     values = entry.uncertainty
-    if values is None or not len(values):
+    if values is None or len(values) < FEWEST:
         return 0.0
     return float(np.mean(values == values.min()))
 

@@ -51,7 +51,9 @@ def influence_difference(
         return Difference(value=value, low=math.nan, high=math.nan, p=math.nan)
     change = mean_values(rows[0]) - mean_values(rows[1])
     items = (Design(items=len(change)) if design is None else design).spread(change)
-    variance = items.variance * small_inflation(*rows) + unseen_variance(*rows, change)
+    variance = items.variance * small_inflation(*rows) + unseen_variance(
+        rows[0], rows[1], change
+    )
     items = items._replace(variance=variance, freedom=max(items.freedom, LEAST_FREEDOM))
     spread = joined_spread(items, *(seed_spread(seeds) for seeds in values))
     error = math.sqrt(spread.variance)

@@ -193,7 +193,7 @@ def _mcc_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
         low=-1.0,
         extreme=items * least,
         floor=lambda chance: _worst_correlation(chance, items * least, least),
-        step=1.0 / (items * least),
+        step=1.0 / (items * scale),
     )
 
 
