@@ -3,7 +3,7 @@
     python bench/last_layer_draws.py
 
 Ten or fifty Gaussian classes in 20 dimensions, and a small network. Each method is
-trained once and predicts with its usual number of draws, five times, and with many.
+trained once and predicts with its usual number of draws, three times, and with many.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from qualms.methods import Batch, Moment
 from qualms.shelf import find
 from qualms.spec import Task
 
-DIMENSIONS, TEST, BATCH, EPOCHS, MANY = 20, 2000, 64, 60, 500
+DIMENSIONS, TEST, BATCH, EPOCHS, MANY, TIMES = 20, 2000, 64, 60, 500, 3
 SETTINGS = ((10, 0.5, 1000), (10, 1.0, 1000), (50, 1.0, 3000))
 """Classes, how far apart they are, and training items."""
 TRAINED = ("fsvi", "hetxl", "ssn", "mfvi", "rank1")
@@ -135,12 +135,12 @@ def main():
         former = {"mean": "draws"}
         show(
             *(classes, apart, "laplace, shared draws"),
-            [laplace_accuracy(plain, *given, s, **former) for s in range(5)],
+            [laplace_accuracy(plain, *given, s, **former) for s in range(TIMES)],
             laplace_accuracy(plain, *given, seed, **former, draws=MANY),
         )
         show(
             *(classes, apart, "laplace"),
-            [laplace_accuracy(plain, *given, s) for s in range(5)],
+            [laplace_accuracy(plain, *given, s) for s in range(TIMES)],
             laplace_accuracy(plain, *given, seed, draws=MANY),
         )
         for name in TRAINED:
@@ -148,7 +148,7 @@ def main():
             usual = {"hetxl": 10, "ssn": 10}.get(name, 5)
             show(
                 *(classes, apart, f"{name}, {usual} draws"),
-                [with_draws(name, network, task, test, s, usual) for s in range(5)],
+                [with_draws(name, network, task, test, s, usual) for s in range(TIMES)],
                 with_draws(name, network, task, test, seed, MANY),
             )
 
