@@ -4,7 +4,7 @@
 is excluded from the best and how often an interval holds the truth, then makes one row
 better and counts how many of the others are excluded. Its parts: `rows` of single runs,
 whose item errors are drawn in closed form, so that thousands of tables cost little;
-whose item errors are drawn in closed form, so that many tables take little time;
+`judged`, rows of items in pairs or alone, by the functions of the package;
 `pools` of runs whose probabilities are averaged, judged by these functions too. It
 ends with the tables of `docs/intervals.md`. `--quick` takes few samples of each. What
 was counted stays in `--out`, so that a run resumes, and others may do a share of it.
