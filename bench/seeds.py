@@ -3,8 +3,8 @@
 `python bench/seeds.py` draws tables of rows that are truly equal, counts how often one
 is excluded from the best and how often an interval holds the truth, then makes one row
 better and counts how many of the others are excluded. Its parts: `rows` of single runs,
-whose item errors are drawn in closed form so that thousands of tables cost a minute;
-`judged`, rows of items in pairs or alone that pass through the functions of the package;
+whose item errors are drawn in closed form, so that thousands of tables cost little;
+`judged`, rows of items in pairs or alone, by the functions of the package;
 `pools` of runs whose probabilities are averaged, judged by these functions too. It
 ends with the tables of `docs/intervals.md`. `--quick` takes few samples of each. What
 was counted stays in `--out`, so that a run resumes, and others may do a share of it.
@@ -63,17 +63,7 @@ END = "<!-- End of what bench/seeds.py writes. -->\n"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--parts", default="rows,judged,pools")
-    parser.add_argument("--kinds", default=",".join(KINDS), help="of effects of seeds")
-    parser.add_argument("--designs", default=";".join(DESIGNS), help="by semicolon")
-    parser.add_argument("--sizes", default=",".join(map(str, MEMBERS)), help="of pools")
-    parser.add_argument("--spreads", default=",".join(map(str, SPREADS)))
-    parser.add_argument("--samples", type=int, default=1_000)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--out", default="build/seeds")
-    parser.add_argument("--docs", default="", help="page whose tables are replaced")
-    arguments = parser.parse_args()
+    arguments = _arguments()
     out = Path(arguments.out)
     out.mkdir(parents=True, exist_ok=True)
     counted = Counted(out / "counts.jsonl")
@@ -95,6 +85,20 @@ def main() -> None:
         page = Path(arguments.docs)
         before, rest = page.read_text().split(MARK)
         page.write_text(before + MARK + "\n" + text + "\n" + END + rest.split(END)[1])
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--parts", default="rows,judged,pools")
+    parser.add_argument("--kinds", default=",".join(KINDS), help="of effects of seeds")
+    parser.add_argument("--designs", default=";".join(DESIGNS), help="by semicolon")
+    parser.add_argument("--sizes", default=",".join(map(str, MEMBERS)), help="of pools")
+    parser.add_argument("--spreads", default=",".join(map(str, SPREADS)))
+    parser.add_argument("--samples", type=int, default=1_000)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--out", default="build/seeds")
+    parser.add_argument("--docs", default="", help="page whose tables are replaced")
+    return parser.parse_args()
 
 
 class Counted:
