@@ -204,7 +204,7 @@ def test_groups_notes_and_overfitting_are_said(here):
         save(here / "own" / f"{number}.png", rng.normal(100, 40, (6, 6)))
         lines.append(f"{number}.png,{rng.normal():.3f},{'AB'[number % 2]},7")
     (here / "own" / "items.csv").write_text("\n".join(lines))
-    quick = ("-o", "epochs=60", "-o", "lr=0.02", "-o", "network.width=8")
+    quick = ("-o", "epochs=200", "-o", "lr=0.02", "-o", "network.width=8")
     said = ran("--from", "own", "--methods", "gaussian", "--seeds", "0", *quick)
     assert "note: columns of items.csv that are not read: age" in said
     assert "note: test has 9 items" in said

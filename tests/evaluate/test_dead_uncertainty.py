@@ -79,7 +79,7 @@ def test_files_are_not_ranked_by_a_dead_uncertainty():
     }
     results = [qualms.score(a, options=BARE, name=n) for n, a in files.items()]
     contrasts = {c.key: c for c in compare(results).contrasts}
-    own = contrasts["aurc", "all", (("u", "own"),)]
+    own = contrasts["aurc", "all", (("uncertainty", "own"),)]
     assert "dead" not in own.tied
     assert "dead" in contrasts["accuracy", "all", ()].tied
     both = compare(results[:2]).contrasts
@@ -104,8 +104,8 @@ def test_rows_of_a_benchmark_are_not_marked_by_one_below_chance(tmp_path, monkey
         url().plan("small"),
         variants=("species",),
         rows=("ce", "elk", "hetxl"),
-        seeds=(1, 2),
-        pools=((1,), (2,)),
+        seeds=(1, 2, 3),
+        pools=((1,), (2,), (3,)),
     )
     made_embeddings.make_embedding_runs(plan, tmp_path)
     judged = judge_plan(plan, tmp_path, options=BARE)

@@ -106,7 +106,7 @@ def test_rows_by_name_and_as_a_frame(monkeypatch):
     assert len(frame) == len(results.rows)
     kept = frame[(frame.score == "aurc") & (frame.subset == "all")]
     assert kept.value.item() == results["aurc"].value
-    assert kept.u.item() == "entropy"
+    assert kept.uncertainty.item() == "entropy"
     _without(monkeypatch, "pandas")
     with pytest.raises(ImportError, match="needs pandas, which is not installed"):
         results.to_frame()

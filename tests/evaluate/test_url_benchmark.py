@@ -27,13 +27,14 @@ ROWS = (
     *("ce", "elk", "mcdropout", "hetxl", "hetxl_log_determinant"),
     "ce_few2_birds",
 )
+SEEDS = (1, 2, 3)
 SETS = ("birds", "cars", "products")
 PLAN = part_of(
     BENCHMARK.plan("small"),
     variants=("species",),
     rows=ROWS,
-    seeds=(1, 2),
-    pools=((1,), (2,)),
+    seeds=SEEDS,
+    pools=tuple((seed,) for seed in SEEDS),
 )
 
 
@@ -66,7 +67,7 @@ def test_every_row_has_the_scores_of_every_set(judged):
                 *("recall_at_1", "r_auroc", "crop_rate"),
                 *("ood_auroc", "mixed_r_auroc"),
             ):
-                assert len(ours(judged, row, score, name).values) == 2
+                assert len(ours(judged, row, score, name).values) == len(SEEDS)
         for score in ("accuracy", "recall_at_1", "r_auroc", "crop_rate"):
             assert ours(judged, row, score, "upstream").values, score
         assert ours(judged, row, "human_alignment", "votes").values
@@ -102,7 +103,7 @@ def test_means_over_sets_are_unweighted(judged, score):
 @pytest.mark.parametrize("score", ["recall_at_1", "r_auroc"])
 def test_intervals_of_retrieval_sets_cover_other_classes(made, judged, score):
     influences = []
-    for seed in (1, 2):
+    for seed in SEEDS:
         found = arrays(made, "elk", "birds:test", seed)
         hits = scores.retrieval_hits(found["embedding"], found["target"])
         if score == "recall_at_1":
@@ -118,7 +119,7 @@ def test_intervals_of_retrieval_sets_cover_other_classes(made, judged, score):
 
 
 def test_intervals_of_known_classes_cover_other_items(made, judged):
-    found = [arrays(made, "ce", "test", seed) for seed in (1, 2)]
+    found = [arrays(made, "ce", "test", seed) for seed in SEEDS]
     searches = [retrieved(one["embedding"], one["target"]) for one in found]
     about = scores.about(scores.recall_at_1)
     influences = [mean_influence(one.hits, about=about) for one in searches]
