@@ -1,7 +1,7 @@
 """Count the files of the package that a command passes.
 
 A file is passed if one of its functions runs, in any process of the command. Loading
-a module does not count.
+a module does not count, nor do the functions that run while a module is loaded.
 
     python bench/walk.py score examples/files/classification.csv
     python bench/walk.py --list run retina --preset demo --out /tmp/retina
@@ -20,15 +20,24 @@ import atexit, os, sys, threading
 root, files = os.environ["QUALMS_WALK_SRC"] + os.sep, set()
 
 def note(frame, event, argument):
-    code = frame.f_code
-    if event == "call" and code.co_name != "<module>":
-        files.add(code.co_filename)
+    name = frame.f_code.co_filename
+    if event == "call" and name.startswith(root) and name not in files:
+        if not is_loading(frame):
+            files.add(name)
+
+def is_loading(frame):
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "<module>" and code.co_filename.startswith(root):
+            return not code.co_filename.endswith("__main__.py")
+        frame = frame.f_back
+    return False
 
 def write():
     sys.setprofile(None)
     path = os.path.join(os.environ["QUALMS_WALK_OUT"], str(os.getpid()))
     with open(path, "w") as out:
-        out.write("\\n".join(name for name in files if name.startswith(root)))
+        out.write("\\n".join(files))
 
 sys.setprofile(note)
 threading.setprofile(note)
