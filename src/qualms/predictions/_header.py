@@ -178,12 +178,12 @@ def loads(
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise PredictionsError(
-            f"{where} must be a JSON object, got {_beginning(text)} ({said_by(error)})"
+            f"{where} must be a JSON object, got {_first_words(text)} ({said_by(error)})"
             "; correct it"
         ) from error
     if not isinstance(value, dict):
         raise PredictionsError(
-            f"{where} must be a JSON object, got {_beginning(text)}; write {form}"
+            f"{where} must be a JSON object, got {_first_words(text)}; write {form}"
         )
     if _deeper(value, _DEPTH):
         raise PredictionsError(
@@ -192,7 +192,7 @@ def loads(
     return value
 
 
-def _beginning(text: str | bytes) -> str:
+def _first_words(text: str | bytes) -> str:
     words = text if isinstance(text, str) else text.decode(errors="replace")
     return repr(words[:40])
 

@@ -98,7 +98,7 @@ def ignored_notes(task: str, unknown: list[str]) -> tuple[str, ...]:
     """Return notes on arrays that `task` does not have; many are listed in one note."""
     if len(unknown) <= 5:
         return tuple(
-            f"{_called(name)} is not part of {task} predictions and was ignored"
+            f"{_array_words(name)} is not part of {task} predictions and was ignored"
             for name in unknown
         )
     return (
@@ -107,7 +107,7 @@ def ignored_notes(task: str, unknown: list[str]) -> tuple[str, ...]:
     )
 
 
-def _called(name: str) -> str:
+def _array_words(name: str) -> str:
     return f"array '{shortened(name)}'" if name else "a column without a name"
 
 
