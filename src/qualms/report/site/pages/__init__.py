@@ -1,0 +1,1 @@
+"""Builders of pages: each module has a function `build(contents)`."""
