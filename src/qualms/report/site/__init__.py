@@ -5,15 +5,22 @@ No page knows a paper. `docs/site.md` says how a page is added.
 
 from qualms.report.site._write import write_contents
 from qualms.report.site.contents import SiteContents
-from qualms.report.site.page import Block, DataFile, Download, Page, block, section
+from qualms.report.site.page import (
+    DataFile,
+    Download,
+    Fragment,
+    Page,
+    fragment,
+    section,
+)
 
 __all__ = [
-    "Block",
     "DataFile",
     "Download",
+    "Fragment",
     "Page",
     "SiteContents",
-    "block",
+    "fragment",
     "section",
     "write_contents",
 ]

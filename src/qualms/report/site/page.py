@@ -1,6 +1,6 @@
 """Pages and their parts: the records that page builders make.
 
-A builder composes `Block`s, and returns `Page`s. It writes no file: `write_site` puts
+A builder composes `Fragment`s, and returns `Page`s. It writes no file: `write_site` puts
 the shell around a page, and its data and downloads beside it or into it.
 """
 
@@ -50,7 +50,7 @@ class Download:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class Fragment:
     """A piece of a page, with the data and downloads that it needs."""
 
     html: Html
@@ -66,7 +66,7 @@ class Page:
     """File name: "index.html", or `slug(...) + ".html"`."""
     title: str
     """Heading of the page and title of the window."""
-    body: tuple[Block, ...]
+    body: tuple[Fragment, ...]
     """What stands below the heading."""
     nav: str = ""
     """Its words in the navigation; "" for a page that others link."""
@@ -87,12 +87,14 @@ class Page:
     @property
     def html(self) -> Html:
         """The body."""
-        return joined(block.html for block in self.body)
+        return joined(fragment.html for fragment in self.body)
 
     @property
     def data(self) -> tuple[DataFile, ...]:
         """The data of all parts, each once."""
-        return tuple({d.name: d for block in self.body for d in block.data}.values())
+        return tuple(
+            {d.name: d for fragment in self.body for d in fragment.data}.values()
+        )
 
     @property
     def downloads(self) -> tuple[Download, ...]:
@@ -100,25 +102,27 @@ class Page:
         return tuple({d.name: d for p in self.body for d in p.downloads}.values())
 
 
-def block(*children: "Child | Block", tag: str = "", **attributes: Any) -> Block:
-    """Return pieces and parts as one block, in an element if `tag` names one."""
+def fragment(
+    *children: "Child | Fragment", tag: str = "", **attributes: Any
+) -> Fragment:
+    """Return pieces and parts as one fragment, in an element if `tag` names one."""
     pieces: list[Html] = []
     data: list[DataFile] = []
     downloads: list[Download] = []
     for child in children:
-        if isinstance(child, Block):
+        if isinstance(child, Fragment):
             pieces.append(child.html)
             data += child.data
             downloads += child.downloads
         else:
             pieces.append(joined(child))
     html = element(tag, *pieces, **attributes) if tag else joined(pieces)
-    return Block(html=html, data=tuple(data), downloads=tuple(downloads))
+    return Fragment(html=html, data=tuple(data), downloads=tuple(downloads))
 
 
 def section(
-    anchor: str, title: str, *children: "Child | Block", about: str = ""
-) -> Block:
+    anchor: str, title: str, *children: "Child | Fragment", about: str = ""
+) -> Fragment:
     """Return a section with a heading.
 
     Args:
@@ -127,7 +131,7 @@ def section(
         children: Parts, pieces and texts below it.
         about: A sentence below the heading.
     """
-    return block(
+    return fragment(
         element("h2", title),
         element("p", about, class_="about") if about else None,
         *children,
