@@ -52,13 +52,13 @@ def element(tag: str, /, *children: Child, **attributes: Attribute) -> Html:
     opening = "".join(_attribute(name, value) for name, value in attributes.items())
     if tag in _EMPTY_TAGS:
         return Html(f"<{tag}{opening}>")
-    return Html(f"<{tag}{opening}>{joined(children).text}</{tag}>")
+    return Html(f"<{tag}{opening}>{html_of(children).text}</{tag}>")
 
 
-def joined(children: Child) -> Html:
+def html_of(children: Child) -> Html:
     """Return texts and pieces one after the other.
 
-    >>> joined(["1 < 2", None, element("br")]).text
+    >>> html_of(["1 < 2", None, element("br")]).text
     '1 &lt; 2<br>'
     """
     return Html("".join(_texts(children)))

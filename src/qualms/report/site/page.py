@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from qualms.report.site.markup import Child, Html, element, joined
+from qualms.report.site.markup import Child, Html, element, html_of
 
 LONGEST_SLUG = 60
 
@@ -87,7 +87,7 @@ class Page:
     @property
     def html(self) -> Html:
         """The body."""
-        return joined(fragment.html for fragment in self.body)
+        return html_of(fragment.html for fragment in self.body)
 
     @property
     def data(self) -> tuple[DataFile, ...]:
@@ -115,8 +115,8 @@ def fragment(
             data += child.data
             downloads += child.downloads
         else:
-            pieces.append(joined(child))
-    html = element(tag, *pieces, **attributes) if tag else joined(pieces)
+            pieces.append(html_of(child))
+    html = element(tag, *pieces, **attributes) if tag else html_of(pieces)
     return Fragment(html=html, data=tuple(data), downloads=tuple(downloads))
 
 
@@ -152,20 +152,20 @@ def slug(words: str, taken: Iterable[str] = ()) -> str:
     return next(each for each in _numbered(stem) if each not in used)
 
 
-def as_json(value: Any) -> Any:
+def plain_data(value: Any) -> Any:
     """Return a value as JSON can hold it: arrays as lists, what is not finite as None.
 
-    >>> as_json({"x": np.array([0.1234567, np.nan]), "n": (1, True, None)})
+    >>> plain_data({"x": np.array([0.1234567, np.nan]), "n": (1, True, None)})
     {'x': [0.123457, None], 'n': [1, True, None]}
     """
     if isinstance(value, np.ndarray):
-        return as_json(value.tolist())
+        return plain_data(value.tolist())
     if isinstance(value, np.generic):
-        return as_json(value.item())
+        return plain_data(value.item())
     if isinstance(value, dict):
-        return {str(key): as_json(each) for key, each in value.items()}
+        return {str(key): plain_data(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return [as_json(each) for each in value]
+        return [plain_data(each) for each in value]
     if isinstance(value, float):
         return float(f"{value:.6g}") if math.isfinite(value) else None
     return value

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 
 from qualms.report.site.assets import script, style
 from qualms.report.site.contents import Made, SiteContents
-from qualms.report.site.markup import Html, element, joined, link
-from qualms.report.site.page import DataFile, Download, Page, as_json
+from qualms.report.site.markup import Html, element, html_of, link
+from qualms.report.site.page import DataFile, Download, Page, plain_data
 
 SCRIPT, STYLE = "assets/site.js", "assets/site.css"
 _PAGE_LINK = re.compile(r'href="([\w-]+)\.html(#[\w.~%-]*)?"')
@@ -151,7 +151,7 @@ def _content(page: Page) -> Html:
     chips = [element("li", chip, class_="chip") for chip in page.chips]
     if page.simulated:
         chips.insert(0, element("li", "Simulated data", class_="chip simulated"))
-    return joined(
+    return html_of(
         [
             element("ul", chips, class_="chips") if chips else None,
             element("h1", element("bdi", page.title)),
@@ -184,7 +184,7 @@ def _hash(text: str) -> str:
 
 def _json(value: object) -> str:
     """Return JSON that may stand in a script: nothing in it can end the script."""
-    text = json.dumps(as_json(value), allow_nan=False, separators=(",", ":"))
+    text = json.dumps(plain_data(value), allow_nan=False, separators=(",", ":"))
     # json.dumps leaves no characters beyond ASCII, so only these matter.
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
