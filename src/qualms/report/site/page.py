@@ -1,6 +1,6 @@
 """Pages and their parts: the records that page builders make.
 
-A builder composes `Fragment`s, and returns `Page`s. It writes no file: `write_site` puts
+A builder composes `Fragment`s and returns `Page`s. It writes no file: `write_site` puts
 the shell around a page, and its data and downloads beside it or into it.
 """
 

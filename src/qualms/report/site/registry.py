@@ -1,7 +1,7 @@
 """The registry of pages: the folder `pages`.
 
-Each module of that folder without a leading underscore has a function
-`build(contents) -> Iterable[Page]`. There is no list to add it to. It knows no paper:
+Each module of that folder without a leading underscore has the function of its name,
+`front(contents) -> Iterable[Page]`. There is no list to add it to. It knows no paper:
 what is special to a benchmark comes in its `BenchmarkReport`.
 """
 
@@ -20,7 +20,8 @@ def builders() -> Iterator[Builder]:
     """Yield the builders of all pages."""
     for module in iter_modules(pages.__path__):
         if not module.name.startswith("_"):
-            yield import_module(f"{pages.__name__}.{module.name}").build
+            path = f"{pages.__name__}.{module.name}"
+            yield getattr(import_module(path), module.name)
 
 
 def all_pages(contents: SiteContents) -> tuple[Page, ...]:

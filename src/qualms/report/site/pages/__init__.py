@@ -1,1 +1,1 @@
-"""Builders of pages: each module has a function `build(contents)`."""
+"""Builders of pages: each module has the function of its name, `front(contents)`."""

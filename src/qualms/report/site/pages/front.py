@@ -6,7 +6,7 @@ from qualms.report.site.contents import SiteContents
 from qualms.report.site.page import Page
 
 
-def build(contents: SiteContents) -> Iterator[Page]:
+def front(contents: SiteContents) -> Iterator[Page]:
     """Yield the front page."""
     yield Page(
         path="index.html",
