@@ -178,8 +178,8 @@ def loads(
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise PredictionsError(
-            f"{where} must be a JSON object, got {_first_words(text)} ({said_by(error)})"
-            "; correct it"
+            f"{where} must be a JSON object, got {_first_words(text)} "
+            f"({said_by(error)}); correct it"
         ) from error
     if not isinstance(value, dict):
         raise PredictionsError(
