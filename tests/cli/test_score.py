@@ -136,7 +136,7 @@ def test_runs_that_differ_in_much_are_told_apart_by_their_files(file, tmp_path):
 def test_json_is_one_object_and_nothing_else(file):
     result = run("score", file, "--resamples", 20, "--json")
     data = json.loads(result.stdout)
-    assert data["format"] == 3
+    assert data["format"] == 4
     assert data["comparison"] is None
     (scored,) = data["files"]
     assert scored["task"] == "classification"
@@ -331,3 +331,17 @@ def test_names_cannot_steer_the_terminal(tmp_path):
         result = run(verb[0], file, *verb[1:])
         assert result.exit_code == 0
         assert "\x1b[31m" not in result.output
+
+
+def test_all_items_are_mixed_only_on_request(tmp_path, capsys, monkeypatch):
+    target = np.arange(200) % 2
+    prob = np.where(np.arange(200) < 120, 0.1 + 0.8 * target, 0.9 - 0.8 * target)
+    arrays = {"target": target, "prob": prob, "shifted": np.arange(200) >= 120}
+    path = predictions.write(tmp_path / "both.npz", arrays)
+    text = run("score", path, "--scores", "accuracy").output
+    assert "1.00" in text
+    assert "0.6000" not in text
+    text = run("score", path, "--scores", "accuracy", "--subset", "all").output
+    assert "0.6000" in text
+    message = fails(["score", path, "--subset", "both"], capsys, monkeypatch)
+    assert "subset must be one of in_domain, shifted, all, got 'both'" in message

@@ -61,6 +61,14 @@ def score(
     by_group: Annotated[
         bool, typer.Option("--by-group", help="Also each group on its own.")
     ] = False,
+    subset: Annotated[
+        str,
+        typer.Option(
+            metavar="in_domain|shifted|all",
+            help="Items that everything is about; by default in-domain ones with the"
+            " shifted ones beside them, or all.",
+        ),
+    ] = "",
     chosen: Annotated[
         str,
         typer.Option(
@@ -116,7 +124,7 @@ def score(
     _check_writable(html, curves, [*files, *(val or ()), gallery])
     intervals: dict[str, Any] = {"resamples": resamples, "level": level, "seed": seed}
     more: dict[str, Any] = {"alpha": alpha, "nearest": tuple(nearest or ())}
-    options = ScoreOptions(by_group=by_group, **intervals, **more)
+    options = ScoreOptions(by_group=by_group, subset=subset, **intervals, **more)
     scores_of = partial(
         score_files,
         files,
