@@ -63,6 +63,27 @@ def test_chosen_scores_are_shown_alone(file, capsys, monkeypatch):
     assert "no score 'eec' here. Did you mean 'ece'?" in message
 
 
+@pytest.mark.parametrize("option", ["--html", "--curves"])
+def test_no_file_that_is_read_is_written(file, option, capsys, monkeypatch):
+    before = file.read_bytes()
+    other = file.with_name("val.npz")
+    other.write_bytes(before)
+    for path in (file, file.parent / "." / file.name, other):
+        message = fails(
+            ["score", file, "--val", other, option, path], capsys, monkeypatch
+        )
+        assert f"cannot write {path}: this command reads it" in message
+    assert file.read_bytes() == other.read_bytes() == before
+    both = ["--html", "a", "--curves", "a"]
+    assert "cannot write a twice" in fails(["score", file, *both], capsys, monkeypatch)
+
+
+def test_one_file_is_compared_with_nothing(file):
+    said = "note: --compare needs a second file"
+    assert said in run("score", file, "--compare").output
+    assert said not in run("score", file, file, "--compare").output
+
+
 def _heads(output):
     """Names of the files, as the first lines give them."""
     lines = [line for line in output.splitlines() if ": classification, " in line]

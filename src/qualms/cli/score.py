@@ -15,6 +15,7 @@ import typer
 
 from qualms.cli._complete import complete_scores
 from qualms.cli._include import Include
+from qualms.cli._outputs import refuse_overwriting
 
 if TYPE_CHECKING:
     from qualms.evaluate import ScoreOptions
@@ -128,7 +129,7 @@ def score(
     # Modules stay; searching them for garbage takes a fifth of a short command.
     gc.freeze()
     gc.enable()
-    _check_writable(html, curves)
+    _check_writable(html, curves, [*files, *(val or ()), gallery])
     intervals: dict[str, Any] = {"resamples": resamples, "level": level, "seed": seed}
     more: dict[str, Any] = {"alpha": alpha, "nearest": tuple(nearest or ())}
     options = ScoreOptions(
@@ -168,10 +169,13 @@ def score(
             )
 
 
-def _check_writable(html: Path | None, curves: Path | None) -> None:
+def _check_writable(
+    html: Path | None, curves: Path | None, inputs: list[Path | None]
+) -> None:
     """Raise before the work if a file cannot be written."""
     from qualms.report import check_page, check_room
 
+    refuse_overwriting([html, curves], inputs)
     if html is not None:
         check_page(html)
     if curves is not None:

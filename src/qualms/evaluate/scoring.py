@@ -24,6 +24,7 @@ from qualms.evaluate.subsets import require_subset, shown_subsets
 from qualms.predictions import Frame, Header, Predictions, build, read
 from qualms.scores import about, shared_sorts
 from qualms.shelf import find
+from qualms.wording import plural
 
 Source = str | Path | Mapping[str, Any] | Frame | Predictions
 TaskJudge = Callable[[Predictions, Predictions | None, ScoreOptions], Judgement]
@@ -320,7 +321,8 @@ def score_files(  # noqa: PLR0913 - the options of the command
     if names and len(names) != len(files):
         raise ValueError(
             f"--name must be given once per file, in the same order: {len(files)} "
-            f"files, got {len(names)} names"
+            f"{plural(len(files), 'file')}, got {len(names)} "
+            f"{plural(len(names), 'name')}"
         )
     with measuring(options) as shared:
         results = tuple(
@@ -350,8 +352,8 @@ def _one_each(val: Sequence[Path], files: int) -> Sequence[Path | None]:
         return [val[0]] * files
     if len(val) != files:
         raise ValueError(
-            f"--val must be given once per file, in the same order: {files} files, "
-            f"got {len(val)} validation files"
+            "--val must be given once per file, in the same order: "
+            f"{files} {plural(files, 'file')}, got {len(val)}"
         )
     return val
 

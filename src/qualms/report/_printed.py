@@ -63,6 +63,8 @@ def print_results(
     for result in () if chosen or brief else chosen_items.results:
         _print_curves(console, result)
     _print_notes(shown, brief=brief, console=console)
+    if differences and scored.comparison is None:
+        console.print("note: --compare needs a second file", style="dim")
     for path in filter(None, written):
         console.print(f"wrote {escape(str(path))}", soft_wrap=True)
 

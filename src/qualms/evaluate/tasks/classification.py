@@ -41,6 +41,7 @@ from qualms.evaluate.subsets import (
     unknown_notes,
 )
 from qualms.predictions import Predictions
+from qualms.wording import plural
 
 Fitted = scores.Temperature | scores.Isotonic
 
@@ -337,7 +338,8 @@ def _notes(
     notes = ["risk at coverage keeps the most certain 80 % of the items"]
     if "cluster" in predictions.arrays:
         clusters = len(np.unique(predictions.arrays["cluster"]))
-        notes.append(f"intervals are over {clusters} clusters, not items")
+        units = plural(clusters, "cluster")
+        notes.append(f"intervals are over {clusters} {units}, not items")
     if val is not None:
         names, count = " and ".join(fitted), len(known_items(val))
         notes.append(f"{names} fitted on {count} validation items of {val.source}")
