@@ -39,7 +39,7 @@ def _file(result: Results) -> dict[str, Any]:
         "draws": result.draws,
         "subset": result.subset,
         "uncertainty": result.uncertainty or None,
-        "header": asdict(result.header),
+        "header": asdict(result.header) | {"regions": list(result.header.regions)},
         "notes": list(result.notes),
         "interval": {
             "level": result.level,
