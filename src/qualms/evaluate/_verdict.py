@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from qualms.evaluate._chosen_uncertainty import NAMED, uncertainty_of
+from qualms.evaluate._chosen_uncertainty import NAMED, PATCH, uncertainty_of
 from qualms.evaluate._estimates import Designs, influences_of
 from qualms.evaluate._results import Results
 from qualms.evaluate.rows import Answer, Question, ScoreRow, YesNo
@@ -480,7 +480,7 @@ _RULES: Mapping[str, Mapping[Question, _Rule]] = {
     "segmentation": {
         "accurate": _maps_accurate,
         "calibrated": _small_error("stated_ace", "ACE of its probabilities"),
-        "finds_errors": _finds_errors({"aggregation": "patch"}, "dice"),
+        "finds_errors": _finds_errors({"aggregation": PATCH}, "dice"),
         "survives_shift": _maps_survive,
     },
     "embedding": {
