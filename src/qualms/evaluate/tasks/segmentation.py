@@ -73,11 +73,7 @@ def segmentation(
     warnings = tuple(undivided_note(named(measure)) for measure in undivided)
     return Judgement(
         entries=tuple(_with_type(entry, type_of) for entry in entries),
-        curves=tuple(
-            _with_type(c, type_of)
-            for c in _curves(measured, chosen["all"])
-            if len(chosen["all"])
-        ),
+        curves=tuple(_with_type(c, type_of) for c in _curves(measured, chosen["all"])),
         notes=(
             *_notes(predictions, measured, fitted, named),
             *unknown_notes(predictions),
@@ -151,6 +147,8 @@ def _shift(predictions: Predictions, measured: MapScores) -> Iterator[Entry]:
 
 
 def _curves(measured: MapScores, index: Index) -> Iterator[Curve]:
+    if not len(index):
+        return
     risk = 1.0 - measured.of("dice")[index]
     for at, value in measured.aggregated.items():
         curve = scores.risk_coverage_curve(risk, value[index])
