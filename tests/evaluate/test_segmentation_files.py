@@ -454,7 +454,8 @@ class TestRegions:
             (
                 lambda m: replace(m, raters=m.raters[:, 0]),
                 "array 'raters' must have shape (R, K, 16, 16) to fit "
-                "'expected_entropy', got (2, 16, 16); put the rater axis first, then the regions",
+                "'expected_entropy', got (2, 16, 16); put the rater axis first, then "
+                "the regions",
             ),
             (
                 lambda m: replace(m, mean_probs=3 * m.mean_probs),

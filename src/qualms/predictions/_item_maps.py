@@ -243,8 +243,8 @@ def _check_regions(
             size = shapes[name][axes.index("K")]
             if size != len(regions):
                 raise PredictionsError(
-                    f"array '{name}' has {size} {plural(size, 'region')} (shape {shapes[name]}), the "
-                    f"header names {len(regions)}: {listed(regions)}; correct the "
+                    f"array '{name}' has {size} {plural(size, 'region')} (shape "
+                    f"{shapes[name]}), the header names {len(regions)}: {listed(regions)}; correct the "
                     "header's 'regions', or the array"
                 )
 
