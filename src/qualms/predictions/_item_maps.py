@@ -244,8 +244,8 @@ def _check_regions(
             if size != len(regions):
                 raise PredictionsError(
                     f"array '{name}' has {size} {plural(size, 'region')} (shape "
-                    f"{shapes[name]}), the header names {len(regions)}: {listed(regions)}; correct the "
-                    "header's 'regions', or the array"
+                    f"{shapes[name]}), the header names {len(regions)}: "
+                    f"{listed(regions)}; correct the header's 'regions', or the array"
                 )
 
 
