@@ -1,13 +1,15 @@
 """Choice of the threshold that does what was asked, and its promise for new items.
 
-Scores are promised by learn-then-test (Angelopoulos et al., 2021), as in
-`scores.referral_threshold`. The candidate thresholds are order statistics at ranks that
-depend on N alone. Given one, the items strictly below it are independent draws of the
-population below it, so the number of right ones among them (among their positives, for
-sensitivity) is binomial. Several scores together have the largest of their p-values: if
-any score is too low, its own p-value is rarely small. Bonferroni's correction over the
-ranks holds for any dependence between them, and also gives lower bounds that hold for
-all ranks at once.
+Scores are promised by learn-then-test (Angelopoulos et al., 2021) with fixed-sequence
+tests, as in `scores.referral_threshold`. Given an order statistic, the items strictly
+below it are independent draws of the population below it, so the number of right ones
+among them (among their positives, for sensitivity) is binomial. Several scores together
+have the largest of their p-values: if any score is too low, its own p-value is rarely
+small. Walks start at a few ranks that depend on N alone; Bonferroni's correction is for
+these starts only. docs/refer.md proves that the promise holds.
+
+Offers are another statement: lower bounds at a few shares referred, which all hold at
+once by Bonferroni's correction over these shares.
 """
 
 import math
@@ -23,7 +25,11 @@ from qualms import scores
 from qualms.referral._items import Array, Flags, Index, ReferralItems
 from qualms.referral._request import SHARE_SCORES, Request
 from qualms.referral.shares import exact_percent
-from qualms.scores.threshold import GRID
+from qualms.scores.threshold import (
+    start_cuts,
+    start_ranks,
+    walk_to_fewest_referrals,
+)
 
 OFFERED = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8)
 """Shares referred of the offers."""
@@ -64,7 +70,10 @@ class Promise:
     items: int
     """Independent items that were tested: one per cluster where there are clusters."""
     tested: int
-    """Thresholds tested at once, for which the confidence is corrected."""
+    """Starts of walks, between which the risk is divided; 1 for a budget.
+
+    Of plans made before there were walks, the thresholds tested at once.
+    """
 
     def words(self, as_text: Callable[[float], str] = exact_percent) -> str:
         """Return the promise as a clause; `as_text` formats the lower bounds."""
@@ -172,21 +181,19 @@ def _choose_for_scores(
             )
     observed = _observed_cutoff(items, request.at_least)
     counts = count_below(sample, request.at_least)
-    tested = _at_ranks(counts)
-    passing = _passing(tested, request)
-    if passing.size:
-        rank, bounds = int(passing[-1]), request.at_least
-    else:
-        rank, bounds = _best_bounds(tested, request)
-    shown = cutoff_at(items, float(tested.threshold[rank]))
+    cut = promised_cut(counts, request)
+    found, bounds = cut is not None, request.at_least
+    if cut is None:
+        cut, bounds = _best_bounds(counts, request)
+    shown = cutoff_at(items, float(counts.threshold[cut]))
     promise = Promise(
         at_least=bounds,
         budget=None,
         confidence=request.effective_confidence,
         items=sample.n,
-        tested=len(tested.kept),
+        tested=_starts(counts),
     )
-    if passing.size:
+    if found:
         return ThresholdChoice(True, shown, observed, shown, promise, None)
     times = _growth(counts, request)
     needed = None if times is None else round(times * items.n)
@@ -202,15 +209,16 @@ def list_offers(
     """
     if items.classes is None:
         return ()
-    counts = _at_ranks(count_below(sample, {"accuracy": 0.0}))
-    bounds = _lower_bounds(counts, "accuracy", (1.0 - confidence) / len(counts.kept))
+    counts = count_below(sample, {"accuracy": 0.0})
+    # Shares of the items, fixed before any was seen.
+    ranks = np.round((1.0 - np.array(OFFERED)) * sample.n).astype(np.int64)
+    cuts = np.searchsorted(counts.kept, ranks, side="right") - 1
+    bounds = _lower_bounds(counts, "accuracy", cuts, (1.0 - confidence) / len(cuts))
     offers: dict[float, Offer] = {}
-    for share in OFFERED:
-        rank = round((1.0 - share) * len(counts.kept)) - 1
-        if rank < 0 or counts.kept[rank] == 0:
-            continue
-        cutoff = cutoff_at(items, float(counts.threshold[rank]))
-        offers[cutoff.threshold] = Offer(cutoff=cutoff, promised=float(bounds[rank]))
+    for cut, bound in zip(cuts, bounds, strict=True):
+        if counts.kept[cut]:
+            cutoff = cutoff_at(items, float(counts.threshold[cut]))
+            offers[cutoff.threshold] = Offer(cutoff=cutoff, promised=float(bound))
     return tuple(offers.values())
 
 
@@ -275,68 +283,103 @@ def _observed_cutoff(
     return cutoff_at(items, float(counts.threshold[places[-1]]))
 
 
-def _at_ranks(counts: CountsBelow, times: float = 1.0) -> CountsBelow:
-    """Return the counts at up to 50 ranks, which depend on the number of items alone.
+def promised_cut(counts: CountsBelow, request: Request) -> int | None:
+    """Return the cut that refers least and promises what is asked; None: none does."""
+    risk = _risk_of_a_walk(counts, request)
 
-    With `times` the ranks are those of so many times as many items, each item repeated
-    equally often.
+    def passes(cuts: Index) -> Flags:
+        return _p_values(counts, cuts, request.at_least) <= risk
+
+    return walk_to_fewest_referrals(_start_counts(counts), passes)
+
+
+def _start_counts(counts: CountsBelow) -> Index:
+    """Return the counts whose ranks are the starts.
+
+    All items for an accuracy, else the rarer class of those that are asked about: of
+    many items few may be positive, and most of these among the last.
     """
-    items = round(times * int(counts.kept[-1]))
-    ranks = np.round(np.arange(1, GRID + 1) * items / GRID).astype(np.int64)
-    ranks = np.unique(ranks[ranks > 0])
-    place = np.searchsorted(times * counts.kept, ranks, side="right") - 1
-    return CountsBelow(
-        counts.threshold[place],
-        counts.kept[place],
-        {name: count[place] for name, count in counts.items.items()},
-        {name: count[place] for name, count in counts.right.items()},
-    )
+    if "accuracy" in counts.items:
+        return counts.kept
+    return min(counts.items.values(), key=lambda count: int(count[-1]))
 
 
-def _passing(tested: CountsBelow, request: Request, times: float = 1.0) -> Index:
-    """Return the ranks that pass all tests, if there were `times` as many items.
-
-    This is the rule of the promise: every rank is tested at an equal part of the risk.
-    """
-    risk = (1.0 - request.effective_confidence) / len(tested.kept)
-    return np.flatnonzero(_p_values(tested, request.at_least, times) <= risk)
+def _starts(counts: CountsBelow) -> int:
+    """Return the number of starts."""
+    return len(start_ranks(int(_start_counts(counts)[-1])))
 
 
-def _p_values(
-    tested: CountsBelow, at_least: Mapping[str, float], times: float
-) -> Array:
-    """Return p-values (ranks,) of "some score is too low" for `times` as many items."""
-    largest = np.zeros(len(tested.kept))
+def _risk_of_a_walk(counts: CountsBelow, request: Request) -> float:
+    """Return the risk that each walk may take: equal parts for all starts."""
+    return (1.0 - request.effective_confidence) / _starts(counts)
+
+
+def _p_values(counts: CountsBelow, cuts: Index, at_least: Mapping[str, float]) -> Array:
+    """Return p-values of "some score of the items kept by this cut is too low"."""
+    largest = np.zeros(len(cuts))
     for name, bound in at_least.items():
-        count = np.floor(times * tested.items[name]).astype(np.int64)
-        wrong = np.ceil(times * (tested.items[name] - tested.right[name]))
-        tail = bdtr(np.minimum(wrong, count), np.maximum(count, 1), 1.0 - bound)
+        count = counts.items[name][cuts]
+        wrong = count - counts.right[name][cuts]
+        tail = bdtr(wrong, np.maximum(count, 1), 1.0 - bound)
         largest = np.maximum(largest, np.where(count > 0, tail, 1.0))
     return largest
 
 
-def _lower_bounds(tested: CountsBelow, name: str, risk: float) -> Array:
-    """Return lower bounds (ranks,) of a score, each wrong with probability `risk`."""
-    right = tested.right[name].astype(np.float64)
-    wrong = tested.items[name] - right
+def _lower_bounds(counts: CountsBelow, name: str, cuts: Index, risk: float) -> Array:
+    """Return a lower bound of the score at each cut, wrong with probability `risk`."""
+    right = counts.right[name][cuts].astype(np.float64)
+    wrong = counts.items[name][cuts] - right
     bound: Array = betaincinv(np.maximum(right, 1.0), wrong + 1.0, risk)
     return np.where(right > 0, bound, 0.0)
 
 
-def _best_bounds(tested: CountsBelow, request: Request) -> tuple[int, dict[str, float]]:
-    """Return the rank that comes nearest to the request, and the bounds it has."""
-    at_least = request.at_least
-    risk = (1.0 - request.effective_confidence) / len(tested.kept) / len(at_least)
-    bounds = {name: _lower_bounds(tested, name, risk) for name in at_least}
-    slack = np.min([bounds[name] - least for name, least in at_least.items()], axis=0)
+def _best_bounds(counts: CountsBelow, request: Request) -> tuple[int, dict[str, float]]:
+    """Return the start that comes nearest to the request, and the bounds it has.
+
+    Further on in a walk the bounds that hold are lower: all before must have passed.
+    """
+    cuts = start_cuts(_start_counts(counts))
+    risk = _risk_of_a_walk(counts, request) / len(request.at_least)
+    bounds = {
+        name: _lower_bounds(counts, name, cuts, risk) for name in request.at_least
+    }
+    slack = np.min(
+        [bounds[name] - least for name, least in request.at_least.items()], axis=0
+    )
     # Of equal bounds the one that refers least.
-    rank = len(slack) - 1 - int(np.argmax(slack[::-1]))
-    return rank, {name: float(bound[rank]) for name, bound in bounds.items()}
+    place = len(slack) - 1 - int(np.argmax(slack[::-1]))
+    return int(cuts[place]), {
+        name: float(bound[place]) for name, bound in bounds.items()
+    }
 
 
 def _growth(counts: CountsBelow, request: Request) -> float | None:
     """Return how many times as many items would pass; None if no factor tried does."""
     for times in GROWTH:
-        if _passing(_at_ranks(counts, times), request, times).size:
+        more = _multiplied(counts, times)
+        risk = _risk_of_a_walk(more, request)
+        p_values = _p_values(more, start_cuts(_start_counts(more)), request.at_least)
+        if (p_values <= risk).any():
             return times
     return None
+
+
+def _multiplied(counts: CountsBelow, times: float) -> CountsBelow:
+    """Return the counts of `times` as many items, each repeated equally often.
+
+    Fractions of an item are rounded against the request.
+    """
+    items = {
+        name: np.floor(times * count).astype(np.int64)
+        for name, count in counts.items.items()
+    }
+    wrong = {
+        name: np.ceil(times * (count - counts.right[name])).astype(np.int64)
+        for name, count in counts.items.items()
+    }
+    return CountsBelow(
+        counts.threshold,
+        np.floor(times * counts.kept).astype(np.int64),
+        items,
+        {name: count - np.minimum(wrong[name], count) for name, count in items.items()},
+    )
