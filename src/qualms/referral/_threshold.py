@@ -290,7 +290,8 @@ def promised_cut(counts: CountsBelow, request: Request) -> int | None:
     def passes(cuts: Index) -> Flags:
         return _p_values(counts, cuts, request.at_least) <= risk
 
-    return walk_to_fewest_referrals(_start_counts(counts), passes)
+    wrong = [counts.items[name] - counts.right[name] for name in request.at_least]
+    return walk_to_fewest_referrals(_start_counts(counts), wrong, passes)
 
 
 def _start_counts(counts: CountsBelow) -> Index:

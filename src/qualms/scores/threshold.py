@@ -6,7 +6,8 @@ accuracy that one is found by walks over the thresholds (`walk_to_fewest_referra
 docs/refer.md proves that they keep the promise.
 """
 
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -100,8 +101,14 @@ def referral_threshold(
             reason = f"no threshold reaches accuracy {accuracy} on these items"
     else:
         assert budget is not None
-        plain = _cut_within(cuts, budget)
-        sure, reason = _cut_surely_within(cuts, budget, confidence)
+        plain, reason = cut_within(cuts.kept, budget), ""
+        sure = cut_surely_within(cuts.kept, budget, confidence)
+        if sure is None:
+            sure = len(cuts.kept) - 1
+            reason = (
+                f"{len(right)} items are too few to guarantee a budget of {budget} "
+                "other than by referring none"
+            )
     return _record(cuts, plain, sure, confidence, reason)
 
 
@@ -178,27 +185,32 @@ def start_cuts(kept: Index) -> Index:
 
 
 def walk_to_fewest_referrals(
-    kept: Index, passes: Callable[[Index], Flags]
+    kept: Index, wrong: Iterable[Index], passes: Callable[[Index], Flags]
 ) -> int | None:
     """Return the cut that refers least of all that the walks reach; None: none passes.
 
     Each start is a walk of its own: where its cut passes, the next cut is tested, and
     so on to the first that fails. A walk that reaches a later start goes the way of the
-    walk from there, so only the one from the last start that passes is walked.
+    walk from there, so only the one from the last start that passes is walked. Right
+    items make a test easier, so a first failure is where wrong ones are added.
 
     Args:
         kept: As for `start_cuts`.
+        wrong: Wrong items that each cut keeps, for each score that is tested.
         passes: Returns whether each of these cuts passes, at the risk of one walk.
     """
     starts = start_cuts(kept)
     passing = np.flatnonzero(passes(starts))
     if not passing.size:
         return None
-    last = int(passing[-1])
-    end = starts[last + 1] if last + 1 < len(starts) else starts[last]
-    ahead = np.arange(starts[last], end + 1)
-    failing = np.flatnonzero(~passes(ahead))
-    return int(ahead[failing[0] - 1] if failing.size else ahead[-1])
+    first = int(starts[passing[-1]])
+    if passing[-1] + 1 == len(starts):
+        return first
+    end = int(starts[passing[-1] + 1])
+    grows = np.any([np.diff(counts[first : end + 1]) > 0 for counts in wrong], axis=0)
+    hurdles = first + 1 + np.flatnonzero(grows)
+    # The next start failed, so there is a first failure, at the latest there.
+    return int(np.append(hurdles[~passes(hurdles)], end)[0]) - 1
 
 
 def _guaranteed_cut(
@@ -214,7 +226,7 @@ def _guaranteed_cut(
         passing: Flags = (tail <= risk) & (count > 0)
         return passing
 
-    cut = walk_to_fewest_referrals(cuts.kept, passes)
+    cut = walk_to_fewest_referrals(cuts.kept, [cuts.kept - cuts.right], passes)
     if cut is not None:
         return cut, ""
     return None, (
@@ -223,26 +235,34 @@ def _guaranteed_cut(
     )
 
 
-def _cut_within(cuts: _Thresholds, budget: float) -> int:
-    """Return the first cut that refers no more than `budget` of the items."""
-    items = cuts.kept[-1]
-    return int(np.argmax((items - cuts.kept) / items <= budget))
+def cut_within(kept: Index, budget: float) -> int:
+    """Return the first cut that refers no more than `budget` of the items.
+
+    Args:
+        kept: Items kept by each cut, ascending; the last keeps all.
+        budget: Largest share that may be referred.
+    """
+    items = kept[-1]
+    return int(np.argmax((items - kept) / items <= budget))
 
 
-def _cut_surely_within(
-    cuts: _Thresholds, budget: float, confidence: float
-) -> tuple[int, str]:
-    """Return first cut with P(refer) <= `budget` at `confidence`; inf always is one."""
-    items = int(cuts.kept[-1])
-    below = np.arange(items)
-    safe = bdtr(below, items, 1.0 - budget) >= confidence
-    if not safe.any():
-        return len(cuts.kept) - 1, (
-            f"{items} items are too few to guarantee a budget of {budget} other than "
-            "by referring none"
-        )
-    rank = int(np.argmax(safe)) + 1
-    return int(np.searchsorted(cuts.kept, rank, side="left")), ""
+def cut_surely_within(kept: Index, budget: float, confidence: float) -> int | None:
+    """Return the first cut with P(refer) <= `budget` at `confidence`.
+
+    None: only referring no item is sure to be within the budget.
+
+    Args:
+        kept: As for `cut_within`.
+        budget: Largest share that may be referred.
+        confidence: Probability of being within it.
+    """
+    items = int(kept[-1])
+
+    def safe(below: int) -> bool:
+        return bool(bdtr(below, items, 1.0 - budget) >= confidence)
+
+    rank = bisect_left(range(items), True, key=safe) + 1
+    return None if rank > items else int(np.searchsorted(kept, rank, side="left"))
 
 
 def _record(
