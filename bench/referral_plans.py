@@ -21,7 +21,7 @@ from scipy.special import bdtr, ndtr
 from qualms.inference import wilson_ends
 from qualms.referral._items import ReferralItems
 from qualms.referral._request import Request
-from qualms.referral._threshold import CountsBelow, count_below, promised_cut
+from qualms.referral._walks import CountsBelow, count_below, promised_cut
 from qualms.scores import ranked_items
 
 CONFIDENCE = 0.9
