@@ -267,6 +267,7 @@ CSV = [
     ("target,prob\n0,25%\n", "it is '25%'; write a share, such as 0.25 for 25%"),
     ("target,prob\ncat,0.5\n", "it is 'cat'; number the classes from 0"),
     ("target,prob\nFalse,0.5\n", "it is 'False'; write 0"),
+    ("target,prob\n0,1\ntarget,prob\n", "name of the column: leave the row out"),
     ("target,prob\ntrue,0.5\n", "it is 'true'; write 1"),
     ("target,prob\n0,abc\n", "it is 'abc'; correct the cell or leave the row out"),
     ("target,probs\n0,0.5\n", "'probs' must be several columns of one number each, p"),

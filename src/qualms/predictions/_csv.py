@@ -196,6 +196,8 @@ class _CsvColumn:
         )
 
     def _remedy(self, cell: str) -> str:
+        if cell.strip() == self.name:
+            return "that is the name of the column: leave the row out"
         if self._kind in ("real", "class", "byte"):
             for form, remedy in _REMEDIES:
                 if form.fullmatch(cell):

@@ -18,7 +18,7 @@ from qualms.predictions._names import spelling_hint
 from qualms.predictions._probabilities import checked_probs, unit_interval
 from qualms.predictions._record import Maps
 from qualms.predictions._values import as_numbers, finite_span, to_bytes, where_in
-from qualms.wording import suggest
+from qualms.wording import plural, suggest
 
 NEEDED = ("mean_probs", "expected_entropy", "draw_labels")
 ARRAYS = (*NEEDED, "raters")
@@ -243,9 +243,9 @@ def _check_regions(
             size = shapes[name][axes.index("K")]
             if size != len(regions):
                 raise PredictionsError(
-                    f"array '{name}' has {size} regions (shape {shapes[name]}), the "
-                    f"header names {len(regions)}: {listed(regions)}; correct the "
-                    "header's 'regions', or the array"
+                    f"array '{name}' has {size} {plural(size, 'region')} (shape "
+                    f"{shapes[name]}), the header names {len(regions)}: "
+                    f"{listed(regions)}; correct the header's 'regions', or the array"
                 )
 
 

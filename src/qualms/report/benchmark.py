@@ -27,7 +27,7 @@ from qualms.report._terminal import (
     print_notes,
     print_table,
 )
-from qualms.report.benchmark_report import benchmark_report
+from qualms.report.benchmark_report import BenchmarkReport, benchmark_report
 from qualms.report.figures import Drawing
 from qualms.report.judged import check_numbers, ranking_notes
 from qualms.report.ordinary import ordinary
@@ -99,6 +99,26 @@ def write_all(
     )
     notes = () if can_draw else (MISSING,)
     return Written(numbers, tuple(written), tuple(figures), notes, page)
+
+
+def report_of(
+    results: BenchmarkResults, *, command: str = "", data: Path | None = None
+) -> BenchmarkReport:
+    """Return what pages show of judged results; nothing is written.
+
+    Args:
+        results: The judged benchmark.
+        command: What made them.
+        data: Folder of prepared datasets, for figures that show items.
+    """
+    presentation = presentation_of(results)
+    return benchmark_report(
+        results,
+        (*presentation.tables(results), *presentation.counts(results, data)),
+        list(presentation.figures(results, data)),
+        notes=_notes(results, presentation),
+        command=command,
+    )
 
 
 def print_benchmark(

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from qualms.report.figures import Drawing, PictureMark
+from qualms.report.figures import Drawing
 from qualms.report.site.drawn import figure_data
 from qualms.report.site.markup import Child, Html, element, link
 from qualms.report.site.page import DataFile, Download, Fragment
@@ -55,7 +55,7 @@ def figure_of(
     *,
     downloads: tuple[Download, ...] = (),
     title: str | None = None,
-    caption: str | None = None,
+    caption: Child = None,
 ) -> Fragment:
     """Return a declared figure as an interactive one.
 
@@ -66,7 +66,6 @@ def figure_of(
         title: Stands above it instead of the figure's own title.
         caption: Stands below it instead of the figure's own caption.
     """
-    pictures = any(isinstance(m, PictureMark) for p in drawing.panels for m in p.marks)
     return chart(
         "panels",
         name,
@@ -74,7 +73,7 @@ def figure_of(
         title=drawing.title if title is None else title,
         caption=drawing.caption if caption is None else caption,
         downloads=downloads,
-        on_demand=pictures,
+        on_demand=True,
     )
 
 

@@ -200,22 +200,31 @@ def _side(drawing: Drawing, number: int) -> str:
 def _with_labels_of_axes(
     rows: Sequence[Sequence[Panel]],
 ) -> tuple[tuple[Panel, ...], ...]:
-    """Return panels that stand alone: labels of axes that rows and columns share.
+    """Return panels that stand alone, with what rows and columns share on paper.
 
-    On paper only the first panel of a row names its y axis, and only the last of a
-    column its x axis.
+    There only the first panel of a column has a title, only the last one names the x
+    axis, and only the first of a row the y axis.
     """
-    complete: list[tuple[Panel, ...]] = []
-    for number, row in enumerate(rows):
-        y_label = next((panel.y_label for panel in row if panel.y_label), "")
-        panels = []
-        for at, panel in enumerate(row):
-            below = [each[at].x_label for each in rows[number:] if at < len(each)]
-            x_label = next(filter(None, (panel.x_label, *below)), "")
-            labels = ("", "") if panel.bare else (x_label, panel.y_label or y_label)
-            panels.append(replace(panel, x_label=labels[0], y_label=labels[1]))
-        complete.append(tuple(panels))
-    return tuple(complete)
+    return tuple(
+        tuple(_alone(rows, number, at) for at in range(len(row)))
+        for number, row in enumerate(rows)
+    )
+
+
+def _alone(rows: Sequence[Sequence[Panel]], number: int, at: int) -> Panel:
+    panel = rows[number][at]
+    if panel.bare:
+        return panel
+    column = [(line, row[at]) for line, row in enumerate(rows) if at < len(row)]
+    above = [each.title for line, each in reversed(column) if line <= number]
+    below = [each.x_label for line, each in column if line >= number]
+    beside = [each.y_label for each in rows[number]]
+    return replace(
+        panel,
+        title=next(filter(None, above), ""),
+        x_label=next(filter(None, below), ""),
+        y_label=panel.y_label or next(filter(None, beside), ""),
+    )
 
 
 def _ranges(rows: Sequence[Sequence[Panel]]) -> list[list[tuple[Range, Range]]]:
