@@ -270,7 +270,7 @@ class TestUnlabelledItems:
     def test_unlabelled_items_are_pooled(self, tmp_path):
         items = [unlabelled(disc_maps(row)) for row in range(4)]
         folder = written(tmp_path / "p", items)
-        pooled = predictions.pool([folder, folder])
+        pooled = predictions.pool([folder, predictions.read(folder)])
         assert pooled.maps[3].raters.shape == (0, SIDE, SIDE)
         assert len(pooled.maps[3].draw_labels) == 6
 
@@ -431,7 +431,7 @@ class TestRegions:
         assert found.value == pytest.approx(scores.aurc(1 - dice, np.array(patches)))
 
     def test_pools_average_sigmoids(self, folder):
-        pooled = predictions.pool([folder, folder])
+        pooled = predictions.pool([folder, predictions.read(folder)])
         assert pooled.maps[0].draw_labels.shape == (6, 2, SIDE, SIDE)
         first = qualms.score(folder, options=BARE)
         assert qualms.score(pooled, options=BARE).row("dice").value == pytest.approx(
