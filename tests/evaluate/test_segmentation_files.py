@@ -96,8 +96,12 @@ class TestOwnUncertainties:
         )
         shift = results.row("ood_auroc", uncertainty="mine", aggregation="patch")
         assert shift.value == 1.0
-        # The built-in measures come first and stay as they are.
-        assert results.row("aurc").settings["measure"] == "predictive"
+        # The file is judged by its own, and the built-in measures stay as they are.
+        assert results.row("aurc").settings["uncertainty"] == "mine"
+        (finds_errors,) = (a for a in results.verdict if a.question == "finds_errors")
+        assert "by mine, patch; cut" in finds_errors.because
+        assert "by predictive" in finds_errors.because
+        assert results.row("aurc", measure="predictive").subset == "in_domain"
         assert "MI" not in str(rows_of(results))
 
     def test_numbers_of_items_are_judged_without_aggregation(self, folder):

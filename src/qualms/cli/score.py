@@ -69,6 +69,14 @@ def score(
             " shifted ones beside them, or all.",
         ),
     ] = "",
+    uncertainty: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="What the verdict judges: the <name> of an array, or entropy; by"
+            " default the header's, else the file's first, else entropy.",
+        ),
+    ] = "",
     chosen: Annotated[
         str,
         typer.Option(
@@ -124,7 +132,9 @@ def score(
     _check_writable(html, curves, [*files, *(val or ()), gallery])
     intervals: dict[str, Any] = {"resamples": resamples, "level": level, "seed": seed}
     more: dict[str, Any] = {"alpha": alpha, "nearest": tuple(nearest or ())}
-    options = ScoreOptions(by_group=by_group, subset=subset, **intervals, **more)
+    options = ScoreOptions(
+        by_group=by_group, subset=subset, uncertainty=uncertainty, **intervals, **more
+    )
     scores_of = partial(
         score_files,
         files,

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from qualms.evaluate._chosen_uncertainty import with_chosen_first
 from qualms.evaluate._compare import Comparison, compare
 from qualms.evaluate._dead_uncertainty import name_dead
 from qualms.evaluate._declared_scores import with_declared_scores
@@ -55,6 +56,7 @@ def score(  # noqa: PLR0913 - the options of the command
     alpha: float | None = None,
     by_group: bool | None = None,
     subset: str | None = None,
+    uncertainty: str | None = None,
 ) -> Results:
     """Return every score of a predictions file, with intervals, as `qualms score` does.
 
@@ -79,8 +81,11 @@ def score(  # noqa: PLR0913 - the options of the command
         subset: Items that the verdict, tables and pictures are about: in_domain,
             shifted, or all (both together). By default in-domain ones with the shifted
             ones beside them, where the file marks some of its items as shifted.
+        uncertainty: Name of the uncertainty that the verdict and the main scores judge.
+            By default the one that the header names, else the first array
+            `uncertainty/<name>` of the file, else the entropy.
 
-    The last six override `options`.
+    The last seven override `options`.
     """
     arguments = {
         "resamples": resamples,
@@ -89,6 +94,7 @@ def score(  # noqa: PLR0913 - the options of the command
         "alpha": alpha,
         "by_group": by_group,
         "subset": subset,
+        "uncertainty": uncertainty,
     }
     changes: dict[str, Any] = {k: v for k, v in arguments.items() if v is not None}
     reader = _Reader(task=task, logits=logits, renormalise=renormalise)
@@ -118,7 +124,9 @@ def _scored(
     if options.by_group and predictions.get("group") is None:
         notes = (*notes, NO_GROUPS)
     with shared_sorts(), measuring(options) as options:
-        judgement = judge_file(predictions, val, options)
+        judgement, chosen = with_chosen_first(
+            judge_file(predictions, val, options), predictions, options
+        )
         estimates, dead = name_dead(
             estimated([judgement], options),
             judgement.design,
@@ -147,6 +155,7 @@ def _scored(
         seed=options.seed,
         items=_without_predictions(predictions, judgement.drawn),
         design=judgement.design,
+        uncertainty=chosen,
         subsets=shown_subsets({row.subset for row in rows}, wanted=options.subset),
     )
     return replace(results, verdict=verdict_of(results))

@@ -86,7 +86,7 @@ def _format_1(raw: RawArrays, options: ReadOptions, source: str) -> Predictions:
     task = settle_task(names, parsed.header.task, options.task)
     _check_options(task, options)
     notes = [*parsed.notes, *check_names(task, names, strict=options.strict)]
-    fields = in_order(task, raw.shapes)
+    fields = in_order(task, _as_written(raw.shapes, parsed.shapes))
     header = _with_rules(replace(parsed.header, task=task), fields, raw.header_at)
     axes, sizes = check_axes(fields, raw.shapes)
     _refuse_large(raw, fields)
@@ -140,6 +140,12 @@ def _bytes_each(field: Field, stored: np.dtype[Any] | None) -> int:
 _Reader = Callable[[RawArrays, ReadOptions, str], Predictions]
 # A released version keeps its reader here for good.
 FORMATS: dict[int, _Reader] = {1: _format_1}
+
+
+def _as_written(shapes: Mapping[str, Any], stated: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `shapes` in the order of the header, as a format may sort the names."""
+    written = {name: shapes[name] for name in stated if name in shapes}
+    return written | dict(shapes)
 
 
 def in_order(task: str, names: Mapping[str, Any]) -> dict[str, Field]:

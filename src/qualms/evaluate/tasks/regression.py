@@ -62,6 +62,7 @@ def regression(
     for subset, index in chosen.items():
         entries += _points(predictions, items, subset, index)
         entries += _intervals(items, alpha, subset, index)
+        entries += _selective(predictions, items, subset, index)
         if validation is not None:
             entries += _calibrated(predictions, items, validation, alpha, subset, index)
     return Judgement(
@@ -180,10 +181,22 @@ def _intervals(
     yield replace(length, ranked=_reached(covered, alpha))
     yield bound(partial(scores.interval_score, alpha=alpha), settings=at)
     yield bound(scores.inverted_fraction, settings=at)
-    if items.mean is not None:
-        arrays["risk"] = np.abs(items.mean[index] - target)
-        arrays["uncertainty"] = upper - lower
-        yield bound(scores.aurc, settings={"uncertainty": "interval length"})
+
+
+def _selective(
+    predictions: Predictions, items: _Forecast, subset: str, index: Index
+) -> Iterator[Entry]:
+    """Yield AURC by the length of the interval, and by every selection score."""
+    if items.mean is None:
+        return
+    ranked = (
+        {} if items.rule == "point" else {"interval length": items.upper - items.lower}
+    )
+    risk = np.abs(items.mean[index] - items.target[index])
+    for name, value in (ranked | _selects(predictions)).items():
+        arrays = {"risk": risk, "uncertainty": value[index]}
+        at = {"uncertainty": name}
+        yield bound_entry(scores.aurc, arrays, index, subset=subset, settings=at)
 
 
 def _reached(covered: Entry, alpha: float) -> bool:
