@@ -37,7 +37,7 @@ def _file(result: Results) -> dict[str, Any]:
         "task": result.task,
         "items": result.n,
         "draws": result.draws,
-        "header": asdict(result.header),
+        "header": asdict(result.header) | {"regions": list(result.header.regions)},
         "notes": list(result.notes),
         "interval": {
             "level": result.level,

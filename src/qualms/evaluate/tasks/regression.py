@@ -58,9 +58,11 @@ def regression(
     chosen = subsets(predictions, by_group=options.by_group, seed=options.seed)
     design = design_of(predictions)
     entries: list[Entry] = []
+    own = predictions.named("uncertainty")
     for subset, index in chosen.items():
         entries += _points(predictions, items, subset, index)
         entries += _intervals(items, alpha, subset, index)
+        entries += _own(items, own, subset, index)
         if validation is not None:
             entries += _calibrated(predictions, items, validation, alpha, subset, index)
     return Judgement(
@@ -71,6 +73,7 @@ def regression(
         ),
         notes=(
             *_density_note(items),
+            *_own_note(items, own),
             *_notes(alpha, validation, val),
             *unknown_notes(predictions, in_ood_scores=False),
         ),
@@ -184,6 +187,19 @@ def _intervals(
         arrays["risk"] = np.abs(items.mean[index] - target)
         arrays["uncertainty"] = upper - lower
         yield bound(scores.aurc, settings={"uncertainty": "interval length"})
+
+
+def _own(
+    items: _Forecast, own: Mapping[str, Array], subset: str, index: Index
+) -> Iterator[Entry]:
+    """Yield how well uncertainties of the user's own announce large errors."""
+    if items.mean is None:
+        return
+    risk = np.abs(items.mean[index] - items.target[index])
+    for name, values in own.items():
+        arrays = {"risk": risk, "uncertainty": values[index]}
+        at = {"uncertainty": name}
+        yield bound_entry(scores.aurc, arrays, index, subset=subset, settings=at)
 
 
 def _reached(covered: Entry, alpha: float) -> bool:
@@ -310,6 +326,15 @@ def _coverage_by_target(items: _Forecast, offset: float, rule: str) -> Curve:
         x_label="target",
         x=np.array([items.target[piece].mean() for piece in pieces]),
         y=np.array([inside[piece].mean() for piece in pieces]),
+    )
+
+
+def _own_note(items: _Forecast, own: Mapping[str, Array]) -> tuple[str, ...]:
+    if items.mean is not None or not own:
+        return ()
+    return (
+        f"uncertainties of your own ({', '.join(own)}) are not judged: there are no"
+        " point predictions whose errors they could announce",
     )
 
 
