@@ -203,6 +203,21 @@ def test_label_maps_are_written_one_after_another(method, tmp_path):
         assert (maps.draw_labels != maps.draw_labels[0]).any()
 
 
+def test_images_without_label_maps_are_predicted(tmp_path):
+    loader = DataLoader(TensorDataset(IMAGES), batch_size=5)
+    found = predicted(
+        loader,
+        Segmenter(),
+        task="segmentation",
+        unpack=lambda batch: {"x": batch[0], "shifted": torch.arange(len(batch[0])) > 1},
+        out=tmp_path / "maps",
+    )
+    assert found.n == N
+    assert found.maps[3].raters.shape == (0, 8, 8)
+    results = qualms.score(found)
+    assert {row.score for row in results.rows} == {"ood_auroc"}
+
+
 def test_label_maps_of_several_raters_and_of_two_classes(tmp_path):
     two = torch.stack([LABELS > 0, LABELS > 1], 1)
     loader = halves(IMAGES, two)
