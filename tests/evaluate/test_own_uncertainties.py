@@ -9,16 +9,19 @@ from evaluate import made_maps, made_referrals, made_runs
 from evaluate.made_embeddings import make_embedding_runs
 from plans import part_of, run_of
 from qualms import predictions, scores
+from qualms.benchmarks.own import own
 from qualms.benchmarks.regression import regression
 from qualms.benchmarks.retina import retina
 from qualms.benchmarks.url import url
 from qualms.benchmarks.values import values
 from qualms.evaluate import ScoreOptions
 from qualms.evaluate.benchmark import judge_plan
+from qualms.evaluate.benchmark_results import BenchmarkResults
 from qualms.predictions import SegmentationWriter, read
+from qualms.results import ResultsTable, result
 from qualms.runs import stored
-from qualms.spec import Part
-from qualms.study import GUEST
+from qualms.spec import Part, Task
+from qualms.study import GUEST, GivenData
 
 BARE = ScoreOptions(resamples=0, workers=1)
 
@@ -268,3 +271,42 @@ def rewrite(path):
                 cluster=str(found.arrays["cluster"][row]),
                 uncertainty={"shift": float(shifted)},
             )
+
+
+def own_results(*names):
+    """Results on a user's own classes, of one method with these uncertainties."""
+    given = GivenData(
+        name="pictures",
+        dataset=Part(name="folder"),
+        task=Task(name="classification", classes=2),
+        shape=(32, 32, 3),
+        sizes={"train": 40, "val": 20, "test": 20},
+    )
+    plan = part_of(own(given=given).plan("pictures"), rows=("map",))
+    (line,) = plan.lines
+    numbers = (
+        result(
+            {**line.labels, "subset": "all", "score": "aurc", "uncertainty": name},
+            (0.1, 0.2, 0.3),
+        )
+        for name in names
+    )
+    return BenchmarkResults(plan=plan, table=ResultsTable.of(numbers))
+
+
+class TestOwnData:
+    def test_a_table_has_them_beside_the_usual_ones(self):
+        table = tables_of(own_results("entropy", "epistemic", "margin"))[
+            "table_own_uncertainties_pictures"
+        ]
+        assert lines_of(table) == [
+            ("plain network", "entropy"),
+            ("plain network", "epistemic"),
+            ("plain network", "margin"),
+        ]
+        assert table.main
+
+    def test_usual_ones_alone_have_no_table(self):
+        tables = tables_of(own_results("entropy", "epistemic"))
+        assert tables
+        assert "table_own_uncertainties_pictures" not in tables

@@ -4,11 +4,12 @@ Their numbers have the label `uncertainty`; those of the built-in uncertainty of
 same rows, which have no such label, stand above them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 from qualms.evaluate.benchmark_results import BenchmarkResults
-from qualms.labels import Labels
+from qualms.labels import Label, Labels
 from qualms.report.layout import Layout, LayoutColumn, Wishes, layout_table
 from qualms.report.table import Table
 from qualms.study import RunPlan, Variant
@@ -22,6 +23,7 @@ def own_uncertainty_table(
     columns: Sequence[LayoutColumn],
     *,
     built_in: str = "",
+    usual: Collection[Label] = (),
     where: Wishes | None = None,
     by: tuple[str, ...] = (),
     **table: Any,
@@ -33,13 +35,15 @@ def own_uncertainty_table(
         variant: The variant.
         columns: Scores that depend on the uncertainty.
         built_in: What the built-in uncertainty is called; '' to leave it out.
+        usual: Names of uncertainties that all methods of the task have.
         where: Further labels of all numbers, such as an alpha.
         by: Further labels whose values are lines, such as an aggregation.
         **table: `about`, `simulated` and `keys` of `layout_table`.
     """
     numbers = results.table.where(variant=variant.name, **(where or {}))
     names = numbers.distinct(LABEL)
-    rows = numbers.where(**{LABEL: names}).distinct("row") if names else ()
+    own = [name for name in names if name not in usual]
+    rows = numbers.where(**{LABEL: own}).distinct("row") if own else ()
     if not rows:
         return None
 
@@ -67,4 +71,9 @@ def own_uncertainty_table(
         marked=False,
         main=True,
     )
-    return layout_table(results, layout, **table)
+    filled = layout_table(results, layout, **table)
+    if filled is None:
+        return None
+    # A map has a line without an aggregation, which some columns have no number of.
+    lines = (line for line in filled.lines if any(c.repeats for c in line.cells))
+    return replace(filled, lines=tuple(lines))
