@@ -17,7 +17,7 @@ from qualms.study import RunPlan, Variant
 LABEL = "uncertainty"
 
 
-def own_uncertainty_table(
+def own_uncertainty_table(  # noqa: PLR0913 - what differs between benchmarks
     results: BenchmarkResults,
     variant: Variant,
     columns: Sequence[LayoutColumn],
