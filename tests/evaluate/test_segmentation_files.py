@@ -83,7 +83,9 @@ class TestOwnUncertainties:
             ("quantile", scores.aggregate_quantile),
         ):
             values = np.array([of_map(m.uncertainty["mine"]) for m in maps])
-            row = results.row("aurc", uncertainty="mine", aggregation=aggregation)
+            row = results.row(
+                "aurc", subset="all", uncertainty="mine", aggregation=aggregation
+            )
             assert row.value == pytest.approx(scores.aurc(1 - np.array(dice), values))
         ncc = [
             scores.ncc(m.uncertainty["mine"], scores.rater_variance(m.raters))
@@ -108,7 +110,9 @@ class TestOwnUncertainties:
         # A map and a number may share their name.
         mine = [r for r in results.rows if r.settings.get("uncertainty") == "mine"]
         assert {"aggregation" in row.settings for row in mine} == {True, False}
-        assert any("uncertainty 'mine' is constant" in n for n in results.notes)
+        assert any(
+            "uncertainty 'mine' (in-domain) is constant" in n for n in results.notes
+        )
 
     def test_validation_gives_own_maps_a_threshold_and_confidences(
         self, folder, tmp_path
@@ -145,7 +149,7 @@ class TestOwnUncertainties:
             agreed = scores.rater_agreement(m.mean_probs.argmax(0), m.raters)
             conf = fit.confidence(m.uncertainty["mine"])
             errors.append(scores.ace(conf, agreed.correct, total=agreed.total))
-        found = results.row("ace", uncertainty="mine").value
+        found = results.row("ace", subset="all", uncertainty="mine").value
         assert found == pytest.approx(np.mean(errors), abs=1e-3)
 
     def test_validation_without_the_own_map_is_noted(self, folder, tmp_path):
@@ -155,7 +159,7 @@ class TestOwnUncertainties:
         kinds = [r.settings.get("aggregation") for r in results.rows]
         assert "threshold" in kinds  # of the built-in measures
         with pytest.raises(LookupError):
-            results.row("ace", uncertainty="mine")
+            results.row("ace", subset="all", uncertainty="mine")
 
     def test_a_pool_leaves_them_out_and_says_so(self, folder, tmp_path):
         again = written(
@@ -327,10 +331,12 @@ class TestRegions:
                     ged = scores.ged(draws, raters, ignore=255)
                     values.append(np.mean(dice) if score == "dice" else ged)
                 of_each.append(np.mean(values))
-                row = results.row(score, region=region)
+                row = results.row(score, subset="all", region=region)
                 assert row.value == pytest.approx(of_each[-1])
-            assert results.row(score).value == pytest.approx(np.mean(of_each))
-            assert results.row(score).settings == {}
+            assert results.row(score, subset="all").value == pytest.approx(
+                np.mean(of_each)
+            )
+            assert results.row(score, subset="all").settings == {}
         assert not any(row.score == "macro_dice" for row in results.rows)
 
     def test_uncertainty_is_summed_over_regions(self, folder):
@@ -361,8 +367,8 @@ class TestRegions:
         at = {"measure": "predictive", "aggregation": "patch"}
         assert results.row("ood_auroc", **at).value == pytest.approx(ood)
         aurc = scores.aurc(1 - np.array(dice), np.array(patches))
-        assert results.row("aurc", **at).value == pytest.approx(aurc)
-        found = results.row("ncc", measure="predictive").value
+        assert results.row("aurc", subset="all", **at).value == pytest.approx(aurc)
+        found = results.row("ncc", subset="all", measure="predictive").value
         assert found == pytest.approx(np.mean(ncc), abs=1e-5)
 
     def test_calibration_is_of_every_sigmoid(self, folder, tmp_path):
@@ -379,12 +385,14 @@ class TestRegions:
         stated = scores.stated_ace(
             np.concatenate(probs, axis=1), np.concatenate(correct)
         )
-        assert results.row("stated_ace").value == pytest.approx(stated, abs=1e-6)
+        assert results.row("stated_ace", subset="all").value == pytest.approx(
+            stated, abs=1e-6
+        )
         val = written_regions(
             tmp_path / "val", [region_item(row) for row in range(50, 60)]
         )
         fitted = qualms.score(folder, val=val, options=BARE)
-        assert 0 < fitted.row("ace").value < 0.5
+        assert 0 < fitted.row("ace", subset="all").value < 0.5
         assert fitted.row("aurc", aggregation="threshold").value > 0
 
     def test_verdict_terminal_and_page_speak_of_the_mean(self, folder, tmp_path):

@@ -738,9 +738,9 @@ def test_a_link_out_of_the_folder_is_refused(folder, tmp_path):
 def test_a_folder_without_index_is_refused(tmp_path):
     refused(tmp_path, "is a folder without index.json")
     (tmp_path / "index.json").write_text("{")
-    refused(tmp_path, "index.json must be a JSON object, got b'{'")
+    refused(tmp_path, "index.json must be a JSON object, got '{'")
     (tmp_path / "index.json").write_text("[]")
-    refused(tmp_path, """got b'[]'; write {"header": {...}, "items": [{"item": ...""")
+    refused(tmp_path, """got '[]'; write {"header": {...}, "items": [{"item": ...""")
 
 
 def test_the_index_alone_is_refused_with_the_folder_to_give(folder):

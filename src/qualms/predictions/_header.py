@@ -183,18 +183,23 @@ def loads(
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise PredictionsError(
-            f"{where} must be a JSON object, got {text[:40]!r} ({said_by(error)}); "
-            "correct it"
+            f"{where} must be a JSON object, got {_first_words(text)}"
+            f" ({said_by(error)}); correct it"
         ) from error
     if not isinstance(value, dict):
         raise PredictionsError(
-            f"{where} must be a JSON object, got {text[:40]!r}; write {form}"
+            f"{where} must be a JSON object, got {_first_words(text)}; write {form}"
         )
     if _deeper(value, _DEPTH):
         raise PredictionsError(
             f"{where} must not be nested more than {_DEPTH} levels deep; flatten it"
         )
     return value
+
+
+def _first_words(text: str | bytes) -> str:
+    words = text if isinstance(text, str) else text.decode(errors="replace")
+    return repr(words[:40])
 
 
 def check_shapes(

@@ -5,7 +5,7 @@ uncertainty announce failures (AURC) and shifted images (AUROC), is it calibrate
 and does it follow the raters' disagreement (NCC, GED)?
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -30,6 +30,7 @@ from qualms.evaluate.segmented import (
 )
 from qualms.evaluate.subsets import (
     design_of,
+    drawn_subsets,
     outside,
     subsets,
     unknown_notes,
@@ -73,7 +74,7 @@ def segmentation(
     warnings = tuple(undivided_note(named(measure)) for measure in undivided)
     return Judgement(
         entries=tuple(_with_type(entry, type_of) for entry in entries),
-        curves=tuple(_with_type(c, type_of) for c in _curves(measured, chosen["all"])),
+        curves=tuple(_with_type(c, type_of) for c in _curves(measured, chosen)),
         notes=(
             *_notes(predictions, measured, fitted, named),
             *unknown_notes(predictions),
@@ -146,21 +147,22 @@ def _shift(predictions: Predictions, measured: MapScores) -> Iterator[Entry]:
         )
 
 
-def _curves(measured: MapScores, index: Index) -> Iterator[Curve]:
-    if not len(index):
-        return
-    risk = 1.0 - measured.of("dice")[index]
-    for at, value in measured.aggregated.items():
-        curve = scores.risk_coverage_curve(risk, value[index])
-        yield Curve(
-            name="risk_coverage",
-            label="1 - Dice of the kept items",
-            subset="all",
-            settings=measure_settings(*at),
-            x_label="share kept",
-            x=curve.coverage,
-            y=curve.risk,
-        )
+def _curves(measured: MapScores, chosen: Mapping[str, Index]) -> Iterator[Curve]:
+    for subset, index in drawn_subsets(chosen).items():
+        if not len(index):
+            continue
+        risk = 1.0 - measured.of("dice")[index]
+        for at, value in measured.aggregated.items():
+            curve = scores.risk_coverage_curve(risk, value[index])
+            yield Curve(
+                name="risk_coverage",
+                label="1 - Dice of the kept items",
+                subset=subset,
+                settings=measure_settings(*at),
+                x_label="share kept",
+                x=curve.coverage,
+                y=curve.risk,
+            )
 
 
 def _with_type(part: Part, type_of: Callable[[str], str]) -> Part:
