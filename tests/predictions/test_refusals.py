@@ -117,11 +117,6 @@ REFUSED = [
         changed(cls, uncertanty__mi=np.zeros(N)),
         "Did you mean 'uncertainty/mi'?",
     ),
-    (
-        changed(reg, uncertainty__mi=np.zeros(N)),
-        "array 'uncertainty/mi' is not part of regression predictions; write it as "
-        "'select/mi'",
-    ),
     (changed(cls, select__mi=np.zeros(N)), "write it as 'uncertainty/mi'"),
     (
         changed(dict, mean_probs=[1.0], raters=[1]),

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from qualms.evaluate._estimates import UNKNOWN
@@ -98,13 +98,11 @@ def _html_difference(contrast: Contrast, name: str) -> str:
 
 
 def compare(results: Sequence[Results]) -> Comparison:
-    """Return paired differences and tie groups of files that hold the same items."""
-    for result in results:
-        if not isinstance(result, Results):
-            raise TypeError(
-                f"compare takes what qualms.score gives, got {type(result).__name__}; "
-                "say compare([qualms.score(a), qualms.score(b)])"
-            )
+    """Return paired differences and tie groups of files that hold the same items.
+
+    Files of the same name are numbered.
+    """
+    results = _checked(results)
     names = tuple(result.name for result in results)
     tasks = {result.task for result in results}
     if len(tasks) > 1:
@@ -132,6 +130,26 @@ def compare(results: Sequence[Results]) -> Comparison:
         if (ranking := ranked.get(key) or _unranked(everyone)) is not None
     )
     return Comparison(names=names, contrasts=tuple(contrasts))
+
+
+def _checked(results: Any) -> list[Results]:
+    """Return results with different names; raise unless they can be compared."""
+    several = [] if isinstance(results, Results) else list(results)
+    kinds = [type(each).__name__ for each in several if not isinstance(each, Results)]
+    if kinds or not several:
+        got = "one file" if isinstance(results, Results) else "none"
+        raise TypeError(
+            "compare takes a list of what qualms.score gives, got "
+            f"{kinds[0] if kinds else got}; say"
+            " compare([qualms.score(a), qualms.score(b)])"
+        )
+    names = [result.name for result in several]
+    return [
+        result
+        if names.count(result.name) == 1
+        else replace(result, name=f"{result.name} ({number})")
+        for number, result in enumerate(several, 1)
+    ]
 
 
 def _unranked(rivals: Sequence[Rival]) -> Ranking | None:

@@ -15,7 +15,6 @@ from torch import Tensor
 from torch.utils.data import (
     DataLoader,
     Dataset,
-    IterableDataset,
     RandomSampler,
     SubsetRandomSampler,
     WeightedRandomSampler,
@@ -59,10 +58,15 @@ class ItemLoader:
     unpack: Unpack | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.loader, Tensor | Mapping | str):
+        if isinstance(self.loader, Tensor | np.ndarray | Mapping | str):
             raise ValueError(
                 f"{self.name} must give batches, got {type(self.loader).__name__}; pass"
                 " a DataLoader, or a list of batches"
+            )
+        if _is_whole(self.loader):
+            raise ValueError(
+                f"{self.name} must give batches, got inputs and targets in a tuple;"
+                " pass torch.utils.data.TensorDataset(x, target), or [(x, target)]"
             )
         if isinstance(self.loader, Iterator):
             raise ValueError(
@@ -145,6 +149,12 @@ class ItemLoader:
         target = parts.pop("target", None)
         if target is not None:
             target = _tensor(target, f"the targets of {self.name}").to(self.device)
+            if not target.ndim:
+                raise ValueError(
+                    f"a batch of {self.name} must have items along axis 0, got inputs"
+                    f" {tuple(x.shape)} and a single target; these look like items:"
+                    f" pass DataLoader({self.name}, batch_size={BATCH})"
+                )
         about = {name: _array(values) for name, values in parts.items()}
         sizes = {name: len(values) for name, values in about.items()}
         sizes |= {} if target is None else {"target": len(target)}
@@ -175,9 +185,19 @@ class ItemLoader:
 
 def as_loader(items: Iterable[Any] | Dataset[Any]) -> Iterable[Any]:
     """Return a loader of `items`, which may be a dataset."""
-    if isinstance(items, IterableDataset) or not isinstance(items, Dataset):
+    if not isinstance(items, Dataset):
         return items
     return DataLoader(items, batch_size=BATCH)
+
+
+def _is_whole(loader: Any) -> bool:
+    """Return whether a tuple holds all inputs and all targets, not two batches."""
+    if not isinstance(loader, tuple) or len(loader) != 2:
+        return False
+    if not all(isinstance(part, Tensor | np.ndarray) for part in loader):
+        return False
+    x, target = loader
+    return len(x) == len(target) and x.ndim > target.ndim
 
 
 def _with_own_seed(loader: Iterable[Any]) -> Iterator[Any]:
