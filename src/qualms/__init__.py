@@ -23,6 +23,7 @@ __all__ = [
     "run",
     "score",
     "scores",
+    "write_site",
 ]
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from qualms.launch.benchmarking import judge, run
     from qualms.referral import read_plan, refer
     from qualms.report import plot
+    from qualms.report.site import write_site
     from qualms.trained.predict import predict
 
 _LAZY = {
@@ -43,6 +45,7 @@ _LAZY = {
     "refer": "qualms.referral",
     "run": "qualms.launch.benchmarking",
     "score": "qualms.evaluate",
+    "write_site": "qualms.report.site",
 }
 
 

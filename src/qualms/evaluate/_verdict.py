@@ -41,6 +41,7 @@ FEWEST = 10
 """With fewer items nothing is decided."""
 DASH = "\N{EN DASH}"
 NO_UNCERTAINTY = "the file holds no uncertainty"
+NO_LABELS = "no item has labels"
 NO_SHIFT = "no item is marked as shifted, or all are"
 
 
@@ -61,6 +62,9 @@ def verdict_of(results: Results) -> tuple[Answer, ...]:
 
     The first three are about `results.subset`.
     """
+    if results.task == "segmentation" and _row(results, "dice", "all") is None:
+        unasked = _Reply("not asked", NO_LABELS)._asdict()
+        return tuple(Answer(question=q, **unasked) for q in _RULES[results.task])
     sizes: dict[str, int] = {}
     for row in results.rows:
         sizes[row.subset] = max(row.n, sizes.get(row.subset, 0))

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -196,7 +195,7 @@ def _built(
         if "maps" not in arrays:
             return normal_form(raw, options, _SOURCE)
         maps = _sequence(arrays["maps"])
-    return segmentation_form(raw, partial(maps_in_memory, maps), options, _SOURCE)
+    return segmentation_form(raw, maps_in_memory(maps), options, _SOURCE)
 
 
 def _refuse_unnamed(arrays: Any) -> None:

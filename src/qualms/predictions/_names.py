@@ -154,12 +154,13 @@ def _name_hint(names: Collection[str]) -> str:
         if name == "arr_0":
             return " Name the arrays: np.savez(path, target=target, probs=probs)."
         for task in TASKS:
-            if hint := _spelling_hint(task, name):
+            if hint := spelling_hint(task, name):
                 return f" For '{shortened(name)}':{hint}"
     return ""
 
 
-def _spelling_hint(task: str, name: str) -> str:
+def spelling_hint(task: str, name: str) -> str:
+    """Return a hint on the array of `task` that `name` may be meant for, else ''."""
     fields = TASKS[task].fields
     for family in (f.name for f in fields if f.family and not is_array_name(name)):
         if name.rstrip("/") == family[:-1]:
@@ -185,7 +186,7 @@ def _closest(task: str, head: str, family: bool, cutoff: float) -> str:
 
 
 def _refuse_misspelt(task: str, name: str) -> None:
-    if hint := _spelling_hint(task, name):
+    if hint := spelling_hint(task, name):
         raise PredictionsError(
             f"array '{shortened(name)}' is not part of {task} predictions.{hint} "
             "Rename it, or leave it out"

@@ -6,6 +6,7 @@ without the code of the benchmark. Of a results table alone there is a report to
 has no figures, and says so by `complete`.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,10 +15,13 @@ from typing import NamedTuple
 from qualms.evaluate.benchmark_results import BenchmarkResults, Check, Cost
 from qualms.evaluate.findings import because
 from qualms.labels import Labels
+from qualms.report._thinned import thinned
 from qualms.report.figures import Drawing
 from qualms.report.judged import check_numbers
 from qualms.report.table import Table
 from qualms.results import ResultsTable
+from qualms.runs import environment
+from qualms.study import TableRow, Variant
 
 
 class VariantFacts(NamedTuple):
@@ -99,6 +103,8 @@ class BenchmarkReport:
     notes: tuple[str, ...] = ()
     costs: Mapping[tuple[str, str], Cost] = field(default_factory=dict)
     """By the names of variant and row."""
+    seconds_each: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """By the names of variant and row, seconds of the runs that one repeat pools."""
     hardware: tuple[str, ...] = ()
     seconds: float | None = None
     """Seconds of all runs together."""
@@ -139,6 +145,83 @@ class BenchmarkReport:
                 yield {**variant, "run": path.name}, path
 
 
+def benchmark_report(
+    results: BenchmarkResults,
+    tables: Sequence[Table],
+    figures: Sequence[Drawing],
+    *,
+    notes: Sequence[str] = (),
+    command: str = "",
+    folder: Path | None = None,
+) -> BenchmarkReport:
+    """Return what pages show of judged results, with long curves thinned.
+
+    Args:
+        results: The judged benchmark.
+        tables: The tables of its presentation.
+        figures: The figures of its presentation.
+        notes: All notes.
+        command: What made the results.
+        folder: Where results are written.
+    """
+    benchmark, plan = results.benchmark, results.plan
+    judged_rows = set(results.table.distinct("row"))
+    return BenchmarkReport(
+        name=benchmark.name,
+        title=benchmark.title,
+        preset=plan.preset_text,
+        note=plan.preset.note,
+        part=plan.part,
+        version=benchmark.version,
+        paper=benchmark.paper,
+        task=benchmark.task,
+        variants=tuple(map(_variant_facts, results.variants)),
+        rows=tuple(_row_facts(r) for r in plan.every_row if r.name in judged_rows),
+        table=results.table,
+        tables=tuple(tables),
+        figures=tuple(map(thinned, figures)),
+        effects=effect_answers(results),
+        findings=finding_answers(results.findings),
+        missing=missing_runs(results),
+        notes=tuple(notes),
+        costs=dict(results.costs),
+        seconds_each=seconds_each(results),
+        hardware=results.hardware,
+        seconds=results.seconds,
+        level=results.level,
+        command=command,
+        when=str(environment()["started"]),
+        versions=versions(),
+        complete=True,
+        folder=folder,
+    )
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of all that has a part in the numbers, and the commit."""
+    facts = environment()
+    first = {"qualms": facts["qualms"], "Python": facts["python"]}
+    commit = {"commit": facts["commit"]} if facts["commit"] else {}
+    return {**first, **facts["packages"], **commit}
+
+
+def missing_runs(results: BenchmarkResults) -> tuple[MissingRuns, ...]:
+    """Count the runs without predictions, by kind and reason."""
+    kinds = Counter((m.dataset, m.method, m.reason, m.remedy) for m in results.missing)
+    return tuple(MissingRuns(number, *kind) for kind, number in kinds.items())
+
+
+def seconds_each(results: BenchmarkResults) -> dict[tuple[str, str], float]:
+    """Return the seconds of the runs of one repeat, by names of variant and row."""
+    seconds: dict[tuple[str, str], float] = {}
+    for line in results.plan.lines:
+        place = (line.variant.name, line.row.name)
+        cost = results.costs.get(place)
+        if cost is not None and cost.seconds is not None and line.runs:
+            seconds[place] = line.row.pool * cost.seconds / len(line.runs)
+    return seconds
+
+
 def effect_answers(results: BenchmarkResults) -> tuple[EffectAnswer, ...]:
     """Return the expected effects of a preset, and whether they held."""
     return tuple(
@@ -163,6 +246,22 @@ def finding_answers(checks: Sequence[Check]) -> tuple[EffectAnswer, ...]:
         )
         for check in checks
     )
+
+
+def _variant_facts(variant: Variant) -> VariantFacts:
+    return VariantFacts(
+        variant.name, variant.label, variant.simulated, variant.shift, variant.test
+    )
+
+
+def _row_facts(row: TableRow) -> RowFacts:
+    options = {name: _plain_option(value) for name, value in row.method.options.items()}
+    return RowFacts(row.name, row.label, row.method.name, row.pool, options, row.beyond)
+
+
+def _plain_option(value: object) -> object:
+    """Return an option as a page shows it."""
+    return value if isinstance(value, str | int | float | bool) else str(value)
 
 
 def _answer(check: Check) -> str:

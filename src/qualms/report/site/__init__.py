@@ -3,7 +3,7 @@
 No page knows a paper. `docs/site.md` says how a page is added.
 """
 
-from qualms.report.site._write import write_contents
+from qualms.report.site._write import write_contents, write_site
 from qualms.report.site.contents import SiteContents
 from qualms.report.site.page import (
     DataFile,
@@ -23,4 +23,5 @@ __all__ = [
     "fragment",
     "section",
     "write_contents",
+    "write_site",
 ]

@@ -2,11 +2,14 @@
 
 import shutil
 from collections.abc import Sequence
+from os import PathLike
 from pathlib import Path
 
 from qualms.atomic import replace_folder, replacing, temporary_path
+from qualms.evaluate import ScoreOptions
+from qualms.report.site._read import SiteRequest, SiteSource, read_contents
 from qualms.report.site.assets import script, style
-from qualms.report.site.contents import SiteContents
+from qualms.report.site.contents import TITLE, SiteContents
 from qualms.report.site.page import Page
 from qualms.report.site.registry import all_pages
 from qualms.report.site.shell import (
@@ -44,6 +47,45 @@ def write_contents(contents: SiteContents, out: Path, *, single: bool = False) -
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return out / "index.html"
+
+
+def write_site(  # noqa: PLR0913 - the options of the command
+    *sources: SiteSource,
+    out: str | PathLike[str],
+    single: bool = False,
+    val: str | Path | Sequence[str | Path] = (),
+    names: Sequence[str] = (),
+    title: str = TITLE,
+    options: ScoreOptions | None = None,
+    command: str = "",
+) -> Path:
+    """Write a site that opens from disk, and return the path of its first page.
+
+    Args:
+        sources: Any mix of folders of `qualms run`, results tables, predictions files
+            and folders, results of `qualms.run` and `qualms.judge`, and of
+            `qualms.score`.
+        out: The folder of the site: a new one, an empty one, or a former site, which
+            is replaced. With `single` a file.
+        single: Whether everything is in one file, to be mailed.
+        val: Validation predictions, one for each predictions file or one for all.
+        names: What to call the predictions files, in order.
+        title: Heading of the front page.
+        options: Level and so on of the scores of predictions files.
+        command: What made the site; it stands on every page.
+    """
+    path = Path(out)
+    if not single:
+        check_folder(path)  # before the work
+    request = SiteRequest(
+        sources=sources,
+        val=[val] if isinstance(val, str | Path) else val,
+        names=names,
+        options=options,
+        title=title,
+        command=command,
+    )
+    return write_contents(read_contents(request), path, single=single)
 
 
 def check_folder(out: Path) -> None:

@@ -12,6 +12,8 @@ from html import escape
 
 LONGEST_NAME = 80
 """Most characters of a name that are shown; its title has all of them."""
+_LONGEST_WORD = 24
+"""Longer words are broken anywhere, so that no name widens its column."""
 _EMPTY_TAGS = frozenset(("input", "img", "br", "hr", "meta", "link"))
 _LINKS = ("href", "src", "data-source")
 _SAFE_LINK = re.compile(r"(?:[\w.@~%+,=-]+/)*[\w.@~%+,=-]*(?:#[\w.~%-]*)?")
@@ -71,7 +73,9 @@ def name(words: str, *, most: int = LONGEST_NAME) -> Html:
     """
     shown = words if len(words) <= most else f"{words[: most - 1]}…"
     title = words if shown != words else None
-    return element("bdi", shown, class_="name", title=title)
+    long = any(len(word) > _LONGEST_WORD for word in shown.split())
+    class_ = "name long" if long else "name"
+    return element("bdi", shown, class_=class_, title=title)
 
 
 def link(href: str, *children: Child, **attributes: Attribute) -> Html:

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
-from qualms.report.site.contents import SiteContents
-from qualms.report.site.page import Page
+from qualms.report.site.contents import ShownBenchmark, SiteContents
+from qualms.report.site.leaderboard import leaderboard, main_tables
+from qualms.report.site.markup import element, link
+from qualms.report.site.page import Fragment, Page, section
 
 
 def front(contents: SiteContents) -> Iterator[Page]:
@@ -14,5 +16,20 @@ def front(contents: SiteContents) -> Iterator[Page]:
         nav="Overview",
         order=0,
         simulated=contents.simulated,
-        body=(),
+        body=tuple(_boards(contents)),
     )
+
+
+def _boards(contents: SiteContents) -> Iterator[Fragment]:
+    for shown in contents.benchmarks:
+        yield section(f"index-{shown.slug}", shown.report.title, _board(shown))
+
+
+def _board(shown: ShownBenchmark) -> Fragment:
+    from qualms.report.site.page import fragment
+
+    tables = main_tables(shown.report)
+    more = element(
+        "p", link(f"{shown.slug}.html", f"Everything about {shown.report.name}")
+    )
+    return fragment(more, leaderboard(shown, tables, "index") if tables else None)
