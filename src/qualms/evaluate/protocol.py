@@ -69,7 +69,13 @@ def protocol_of(benchmark: Benchmark) -> Protocol:
     """Return the protocol of a benchmark, or the ordinary one of its task."""
     if benchmark.protocol is None:
         return Protocol(judge=judge_by_task)
-    return benchmark.protocol()
+    protocol = benchmark.protocol()
+    if not isinstance(protocol, Protocol):
+        raise ValueError(
+            f"the protocol of {benchmark.name} must be a Protocol, got"
+            f" {type(protocol).__name__}; correct the function that returns it"
+        )
+    return protocol
 
 
 def judge_by_task(repeat: Repeat) -> Judgement:
