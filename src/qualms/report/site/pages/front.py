@@ -2,10 +2,20 @@
 
 from collections.abc import Iterator
 
-from qualms.report.site.contents import ShownBenchmark, SiteContents
+from qualms.report.site.contents import FileGroup, ShownBenchmark, SiteContents
+from qualms.report.site.costs import cost_section
 from qualms.report.site.leaderboard import leaderboard, main_tables
-from qualms.report.site.markup import element, link
-from qualms.report.site.page import Fragment, Page, section
+from qualms.report.site.markup import Html, element, link, name
+from qualms.report.site.page import Fragment, Page, fragment, section
+from qualms.report.site.verdicts import (
+    benchmark_sentences,
+    file_sentences,
+    sentence_list,
+)
+from qualms.wording import plural
+
+MOST_SENTENCES = 4
+"""Findings of one benchmark on the front page; its own page has all."""
 
 
 def front(contents: SiteContents) -> Iterator[Page]:
@@ -15,21 +25,109 @@ def front(contents: SiteContents) -> Iterator[Page]:
         title=contents.title,
         nav="Overview",
         order=0,
+        chips=tuple(_chips(contents)),
         simulated=contents.simulated,
-        body=tuple(_boards(contents)),
+        body=tuple(_sections(contents)),
     )
 
 
-def _boards(contents: SiteContents) -> Iterator[Fragment]:
+def _chips(contents: SiteContents) -> Iterator[str]:
+    counts = {"benchmark": len(contents.benchmarks), "file": len(contents.files)}
+    for noun, count in counts.items():
+        if count:
+            yield f"{count} {plural(count, noun)}"
+    rows = sum(len(shown.report.rows) for shown in contents.benchmarks)
+    if rows:
+        yield f"{rows} rows"
+
+
+def _sections(contents: SiteContents) -> Iterator[Fragment]:
     for shown in contents.benchmarks:
-        yield section(f"index-{shown.slug}", shown.report.title, _board(shown))
+        yield section(
+            f"index-{shown.slug}",
+            shown.report.title,
+            *_benchmark(shown),
+            about=shown.report.note,
+        )
+    if contents.groups:
+        yield section("index-files", "Files", _files(contents))
+    if contents.benchmarks:
+        yield section("index-evaluated", "What was evaluated", _facts(contents))
+    if contents.gaps:
+        count = len(contents.gaps)
+        yield fragment(
+            element(
+                "p",
+                link("gaps.html", f"{count} {plural(count, 'thing')} missing"),
+                ", with the commands that make them.",
+                class_="note",
+            )
+        )
 
 
-def _board(shown: ShownBenchmark) -> Fragment:
-    from qualms.report.site.page import fragment
+def _benchmark(shown: ShownBenchmark) -> Iterator[Fragment | Html | None]:
+    report = shown.report
+    tables = main_tables(report)
+    sentences = benchmark_sentences(report, tables, shown.slug)
+    yield sentence_list(sentences[:MOST_SENTENCES])
+    yield element("p", link(f"{shown.slug}.html", f"Everything about {report.name}"))
+    if tables:
+        yield leaderboard(shown, tables, "index")
+    yield cost_section(shown, tables, "index")
 
-    tables = main_tables(shown.report)
-    more = element(
-        "p", link(f"{shown.slug}.html", f"Everything about {shown.report.name}")
-    )
-    return fragment(more, leaderboard(shown, tables, "index") if tables else None)
+
+def _files(contents: SiteContents) -> Html:
+    return element("ul", map(_card, contents.groups), class_="cards")
+
+
+def _card(group: FileGroup) -> Html:
+    pieces = []
+    for file in group.files:
+        results = file.results
+        items = f"{results.task}, {results.n:,} {plural(results.n, 'item')}"
+        pieces += [
+            element("h3", link(f"{group.slug}.html", name(results.name))),
+            element("p", items, class_="small"),
+            _short(group, file.slug),
+        ]
+    return element("li", pieces)
+
+
+def _short(group: FileGroup, file: str) -> Html:
+    """Return the verdict of a file in short lines."""
+    results = next(each.results for each in group.files if each.slug == file)
+    lines = [
+        element("li", f"{each.sign} ", each.words)
+        for each in file_sentences(results, "")
+    ]
+    return element("ul", lines, class_="small plain")
+
+
+def _facts(contents: SiteContents) -> Html:
+    facts = []
+    for shown in contents.benchmarks:
+        report = shown.report
+        seconds = None if report.seconds is None else f"{report.seconds:,.0f} s of runs"
+        details = (
+            f"{len(report.rows)} {plural(len(report.rows), 'row')} on"
+            f" {len(report.variants)} {plural(len(report.variants), 'dataset')}",
+            "simulated data" if report.simulated else "real data",
+            f"judged {report.when.partition('T')[0]}" if report.when else None,
+            seconds,
+            f"qualms {report.versions['qualms']}" if report.versions else None,
+        )
+        facts.append(
+            element(
+                "div",
+                element("dt", name(f"{report.name}, {report.preset or 'no preset'}")),
+                element(
+                    "dd",
+                    f"{len(report.table):,} numbers",
+                    [element("small", words) for words in details if words],
+                    element("small", element("code", report.command))
+                    if report.command
+                    else None,
+                ),
+            )
+        )
+    return element("dl", facts, class_="facts")
