@@ -302,21 +302,17 @@ def _effects(
     answers: Sequence[EffectAnswer], what: str, anchor: str, page: str
 ) -> Iterator[Sentence]:
     """Count the expected effects or findings that hold."""
-    if not answers:
-        return
     held = sum(answer.answer in ("held", "holds") for answer in answers)
     against = [a for a in answers if a.answer in ("not held", "does not hold")]
-    unclear = len(answers) - held - len(against)
+    decided = held + len(against)
+    if not decided:
+        return
+    all_of = "" if decided == len(answers) else " that these runs can decide"
     verb = "holds" if held == 1 else "hold"
-    words = f"{held} of {len(answers)} {what} {verb}"
-    if against:
-        words += f", {len(against)} {'does' if len(against) == 1 else 'do'} not"
-    if unclear:
-        words += f", {unclear} cannot be told"
-    first = f" Not held: {against[0].text}." if len(against) == 1 else ""
+    first = f" This does not: {against[0].text}." if len(against) == 1 else ""
     yield Sentence(
-        sign=NO if against else YES if held else UNKNOWN,
-        words=f"{words}.{first}",
+        sign=NO if against else YES,
+        words=f"{held} of {decided} {what}{all_of} {verb}.{first}",
         evidence=f"{page}.html#{anchor}",
     )
 

@@ -1,6 +1,7 @@
 """The front page: findings in words, a leaderboard for each benchmark, and files."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from qualms.report.site.contents import FileGroup, ShownBenchmark, SiteContents
 from qualms.report.site.costs import cost_section
@@ -8,14 +9,15 @@ from qualms.report.site.leaderboard import leaderboard, main_tables
 from qualms.report.site.markup import Html, element, link, name
 from qualms.report.site.page import Fragment, Page, fragment, section
 from qualms.report.site.verdicts import (
+    Sentence,
     benchmark_sentences,
     file_sentences,
     sentence_list,
 )
 from qualms.wording import plural
 
-MOST_SENTENCES = 4
-"""Findings of one benchmark on the front page; its own page has all."""
+MOST_SENTENCES = 6
+"""Findings on the front page, spread over benchmarks; their own pages have all."""
 
 
 def front(contents: SiteContents) -> Iterator[Page]:
@@ -42,6 +44,9 @@ def _chips(contents: SiteContents) -> Iterator[str]:
 
 
 def _sections(contents: SiteContents) -> Iterator[Fragment]:
+    findings = sentence_list(list(_findings(contents)))
+    if findings is not None:
+        yield fragment(findings)
     for shown in contents.benchmarks:
         yield section(
             f"index-{shown.slug}",
@@ -65,11 +70,21 @@ def _sections(contents: SiteContents) -> Iterator[Fragment]:
         )
 
 
+def _findings(contents: SiteContents) -> Iterator[Sentence]:
+    """Yield the first findings of each benchmark, with its name before them."""
+    if not contents.benchmarks:
+        return
+    most = max(1, MOST_SENTENCES // len(contents.benchmarks))
+    for shown in contents.benchmarks:
+        tables = main_tables(shown.report)
+        for each in benchmark_sentences(shown.report, tables, shown.slug)[:most]:
+            of = element("span", name(shown.report.name), ": ", class_="of")
+            yield replace(each, words=[of, each.words])
+
+
 def _benchmark(shown: ShownBenchmark) -> Iterator[Fragment | Html | None]:
     report = shown.report
     tables = main_tables(report)
-    sentences = benchmark_sentences(report, tables, shown.slug)
-    yield sentence_list(sentences[:MOST_SENTENCES])
     yield element("p", link(f"{shown.slug}.html", f"Everything about {report.name}"))
     if tables:
         yield leaderboard(shown, tables, "index")
