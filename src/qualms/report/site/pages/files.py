@@ -65,7 +65,7 @@ def _sections(group: FileGroup) -> Iterator[Fragment]:
     yield section(
         f"{group.slug}-scores",
         "Main scores",
-        table_fragment(main, f"{group.slug}-main-scores", title=False),
+        table_fragment(main, f"{group.slug}-main-scores", title=False, by_line=True),
     )
     yield section(f"{group.slug}-every", "All scores", *_folded(group))
     notes = [element("li", note) for note in score_notes(scored)]
@@ -107,6 +107,8 @@ def _fold(group: FileGroup, table: Table) -> Fragment:
     count = f" ({len(table.lines)})"
     return fragment(
         element("summary", table.title, element("span", count, class_="small")),
-        table_fragment(table, slug(f"{group.slug}-{table.name}"), title=False),
+        table_fragment(
+            table, slug(f"{group.slug}-{table.name}"), title=False, by_line=True
+        ),
         tag="details",
     )
