@@ -20,6 +20,7 @@ BANNED = {"utils", "util", "helpers", "common", "misc", "base", "tools"}
 SHELVES = (
     *("cli", "benchmarks", "datasets", "methods", "networks"),
     "evaluate.tasks",
+    "report.site.pages",
 )
 
 

@@ -23,6 +23,7 @@ __all__ = [
     "run",
     "score",
     "scores",
+    "write_site",
 ]
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from qualms.launch.benchmarking import judge, run
     from qualms.referral import read_plan, refer
     from qualms.report import plot
+    from qualms.report.site import write_site
     from qualms.trained.predict import predict
 
 _LAZY = {
@@ -43,6 +45,7 @@ _LAZY = {
     "refer": "qualms.referral",
     "run": "qualms.launch.benchmarking",
     "score": "qualms.evaluate",
+    "write_site": "qualms.report.site",
 }
 
 
@@ -51,7 +54,11 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module(_LAZY[name]), name)
     if name in __all__:
         return import_module(f"qualms.{name}")
-    raise AttributeError(f"module 'qualms' has no attribute {name!r}")
+    from qualms.wording import suggest
+
+    raise AttributeError(
+        f"module 'qualms' has no attribute {name!r}.{suggest(name, __all__)}"
+    )
 
 
 def __dir__() -> list[str]:

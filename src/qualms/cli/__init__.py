@@ -12,6 +12,7 @@ from qualms.cli.new import new
 from qualms.cli.predict import predict
 from qualms.cli.prepare import prepare
 from qualms.cli.refer import refer
+from qualms.cli.report import report
 from qualms.cli.run import run
 from qualms.cli.score import score
 from qualms.cli.tune import tune
@@ -31,6 +32,7 @@ app.command()(refer)
 app.command()(check)
 app.command()(predict)
 app.command()(run)
+app.command()(report)
 app.command()(tune)
 app.command()(prepare)
 app.command("list")(list_parts)

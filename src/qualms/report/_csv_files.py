@@ -1,10 +1,11 @@
 """Tables, results and records as CSV files."""
 
 import csv
+import io
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from qualms.atomic import replacing
 from qualms.evaluate.benchmark_results import BenchmarkResults, Cost
@@ -66,19 +67,30 @@ def write_table_csv(table: Table, path: Path) -> Path:
     return write_records(_cell_records(table), path)
 
 
+def table_csv(table: Table) -> str:
+    """Return a table as the text of a CSV file, one line per cell."""
+    text = io.StringIO(newline="")
+    _write_lines(_cell_records(table), text)
+    return text.getvalue()
+
+
 def write_records(records: Iterable[Mapping[str, Any]], path: Path) -> Path:
     """Write one line per record, all with the keys of the first; return the path."""
-    remaining = iter(records)
-    first = next(remaining, None)
     with (
         replacing(path) as temporary,
         temporary.open("x", encoding="utf-8", errors="replace", newline="") as file,
     ):
-        writer = csv.DictWriter(file, first.keys() if first else ())
-        writer.writeheader()
-        for record in chain([first] if first else [], remaining):
-            writer.writerow({key: harmless(value) for key, value in record.items()})
+        _write_lines(records, file)
     return path
+
+
+def _write_lines(records: Iterable[Mapping[str, Any]], file: TextIO) -> None:
+    remaining = iter(records)
+    first = next(remaining, None)
+    writer = csv.DictWriter(file, first.keys() if first else ())
+    writer.writeheader()
+    for record in chain([first] if first else [], remaining):
+        writer.writerow({key: harmless(value) for key, value in record.items()})
 
 
 def _cell_records(table: Table) -> Iterator[dict[str, Any]]:

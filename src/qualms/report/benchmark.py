@@ -27,10 +27,12 @@ from qualms.report._terminal import (
     print_notes,
     print_table,
 )
+from qualms.report.benchmark_report import BenchmarkReport, benchmark_report
 from qualms.report.figures import Drawing
 from qualms.report.judged import check_numbers, ranking_notes
 from qualms.report.ordinary import ordinary
 from qualms.report.presentation import Presentation
+from qualms.report.stored_report import write_report
 from qualms.report.table import Table
 
 MOST_LINES = 3
@@ -57,7 +59,7 @@ def write_all(
     command: str = "",
     data: Path | None = None,
 ) -> Written:
-    """Write results.csv, findings.json, tables/, figures/ and index.html.
+    """Write results.csv, findings.json, report.npz, tables/, figures/ and index.html.
 
     Tables and figures of an earlier call that are not written again are removed, since
     they would be of other numbers than results.csv. So a folder is for one preset.
@@ -77,21 +79,46 @@ def write_all(
     tables = (*presentation.tables(results), *presentation.counts(results, data))
     written = write_tables(tables, folder / "tables")
     _remove_others(folder / "tables", "table_", {".csv", ".tex"}, written)
+    drawings = list(presentation.figures(results, data))
     can_draw = find_spec("matplotlib") is not None
-    drawings = list(presentation.figures(results, data)) if can_draw else []
-    drawn = [_drawn(drawing, folder / "figures") for drawing in drawings]
+    drawn = [_drawn(each, folder / "figures") for each in drawings if can_draw]
     figures = [path for figure in drawn for path in figure.paths]
     _remove_others(folder / "figures", "figure_", {".pdf", ".png", ".txt"}, figures)
+    all_notes = _notes(results, presentation)
+    report = benchmark_report(
+        results, tables, drawings, notes=all_notes, command=command
+    )
+    write_report(report, folder)
     page = write_benchmark_page(
         results,
         tables,
         drawn,
         folder / "index.html",
-        notes=_notes(results, presentation),
+        notes=all_notes,
         command=command,
     )
     notes = () if can_draw else (MISSING,)
     return Written(numbers, tuple(written), tuple(figures), notes, page)
+
+
+def report_of(
+    results: BenchmarkResults, *, command: str = "", data: Path | None = None
+) -> BenchmarkReport:
+    """Return what pages show of judged results; nothing is written.
+
+    Args:
+        results: The judged benchmark.
+        command: What made them.
+        data: Folder of prepared datasets, for figures that show items.
+    """
+    presentation = presentation_of(results)
+    return benchmark_report(
+        results,
+        (*presentation.tables(results), *presentation.counts(results, data)),
+        list(presentation.figures(results, data)),
+        notes=_notes(results, presentation),
+        command=command,
+    )
 
 
 def print_benchmark(

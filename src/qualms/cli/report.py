@@ -1,0 +1,64 @@
+"""`qualms report`: a site of runs, results and predictions that opens from disk."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from qualms.cli._include import Include
+
+
+def report(
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUNS|FILES...",
+            help="Folders of `qualms run`, results tables (results.csv), predictions"
+            " files and folders, in any mix.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path, typer.Option(help="The folder of the site, or with --single its file.")
+    ] = Path("site"),
+    single: Annotated[
+        bool, typer.Option("--single", help="Write everything into one file.")
+    ] = False,
+    val: Annotated[
+        list[Path] | None,
+        typer.Option(help="Validation predictions of the files: one each, or one."),
+    ] = None,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(help="What to call the predictions files, once for each."),
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option(help="Heading of the front page.")
+    ] = None,
+    include: Include = None,  # noqa: ARG001 - its callback takes it
+) -> None:
+    """Write a site that shows judged benchmarks and predictions files.
+
+    It opens from disk with no network: findings in words, leaderboards with intervals,
+    every figure, a page for each file, and what is missing.
+    """
+    from qualms.report.site import write_site
+    from qualms.report.site.contents import TITLE
+
+    path = write_site(
+        *sources,
+        out=out,
+        single=single,
+        val=val or (),
+        names=name or (),
+        title=title or TITLE,
+        command=shlex.join(["qualms", *sys.argv[1:]]),
+    )
+    size = path.stat().st_size if single else _size(path.parent)
+    typer.echo(f"wrote {path} ({size / 1e6:.1f} MB)")
+
+
+def _size(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

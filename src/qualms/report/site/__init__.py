@@ -1,0 +1,27 @@
+"""The site: pages of benchmarks and predictions files that open from disk.
+
+No page knows a paper. `docs/site.md` says how a page is added.
+"""
+
+from qualms.report.site._write import write_contents, write_site
+from qualms.report.site.contents import SiteContents
+from qualms.report.site.page import (
+    DataFile,
+    Download,
+    Fragment,
+    Page,
+    fragment,
+    section,
+)
+
+__all__ = [
+    "DataFile",
+    "Download",
+    "Fragment",
+    "Page",
+    "SiteContents",
+    "fragment",
+    "section",
+    "write_contents",
+    "write_site",
+]

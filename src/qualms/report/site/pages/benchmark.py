@@ -1,0 +1,178 @@
+"""The page of a benchmark: findings, leaderboard, figures, tables, and its making."""
+
+from collections.abc import Iterator, Sequence
+
+from qualms.report.benchmark_report import BenchmarkReport, EffectAnswer
+from qualms.report.figures import Drawing
+from qualms.report.site.charts import figure_of
+from qualms.report.site.contents import ShownBenchmark, SiteContents
+from qualms.report.site.leaderboard import leaderboard, line_labels, main_tables
+from qualms.report.site.markup import Child, Html, element, link, name
+from qualms.report.site.page import Fragment, Page, fragment, section, slug
+from qualms.report.site.tables import table_fragment
+from qualms.report.table import Table
+from qualms.wording import plural
+
+_CLASSES = {
+    "held": "good",
+    "holds": "good",
+    "not held": "bad",
+    "does not hold": "bad",
+}
+
+
+def benchmark(contents: SiteContents) -> Iterator[Page]:
+    """Yield a page for each benchmark."""
+    for number, shown in enumerate(contents.benchmarks):
+        report = shown.report
+        yield Page(
+            path=f"{shown.slug}.html",
+            title=report.title,
+            nav=report.name,
+            order=10 + number,
+            lead=report.note,
+            chips=tuple(_chips(report)),
+            simulated=report.simulated,
+            body=tuple(_sections(shown)),
+        )
+
+
+def _chips(report: BenchmarkReport) -> Iterator[str]:
+    if report.paper:
+        yield f"after {report.paper}"
+    if report.preset:
+        yield f"preset {report.preset}"
+    if report.part:
+        yield f"part of it: {report.part}"
+    if report.rows:
+        yield f"{len(report.rows)} {plural(len(report.rows), 'row')}"
+
+
+def _sections(shown: ShownBenchmark) -> Iterator[Fragment]:
+    report, tables = shown.report, main_tables(shown.report)
+    if not report.complete:
+        yield fragment(
+            element(
+                "p",
+                "Only the results table of this benchmark was given. Figures, effects"
+                " and declared tables need its folder; see ",
+                link("gaps.html", "what is missing"),
+                ".",
+                class_="note",
+            )
+        )
+    if tables:
+        board = leaderboard(shown, tables, shown.slug)
+        yield section(f"{shown.slug}-leaderboard", "Leaderboard", board)
+    yield from _answers(shown)
+    if report.figures:
+        yield _figures(shown)
+    others = [table for table in report.tables if table not in tables[:1]]
+    if others:
+        yield _tables(shown, others)
+    yield _making(shown)
+
+
+def _answers(shown: ShownBenchmark) -> Iterator[Fragment]:
+    report = shown.report
+    if report.effects:
+        yield section(
+            f"{shown.slug}-effects",
+            "Expected effects",
+            _answer_table(report.effects),
+            about="What these data must show if the code is right.",
+        )
+    if report.findings:
+        yield section(
+            f"{shown.slug}-findings",
+            "Findings of the paper",
+            _answer_table(report.findings),
+            about="Asked of the numbers of this page, with their intervals.",
+        )
+
+
+def _answer_table(answers: Sequence[EffectAnswer]) -> Html:
+    rows = [
+        element(
+            "li",
+            element("span", a.answer, class_=f"answer {_class(a)}"),
+            element(
+                "div",
+                element("p", a.text),
+                element("p", a.numbers, class_="small") if a.numbers else None,
+                element("p", a.meaning, class_="small") if a.meaning else None,
+            ),
+        )
+        for a in answers
+    ]
+    return element("ul", rows, class_="answers")
+
+
+def _class(answer: EffectAnswer) -> str:
+    return _CLASSES.get(answer.answer, "warn")
+
+
+def _figures(shown: ShownBenchmark) -> Fragment:
+    captions: dict[str, Drawing] = {}
+    figures = []
+    for drawing in shown.report.figures:
+        first = captions.setdefault(drawing.caption, drawing)
+        figures.append(
+            figure_of(
+                drawing,
+                _figure_name(shown, drawing),
+                caption=drawing.caption if first is drawing else _see(shown, first),
+            )
+        )
+    return section(f"{shown.slug}-figures", "Figures", *figures)
+
+
+def _figure_name(shown: ShownBenchmark, drawing: Drawing) -> str:
+    return slug(f"{shown.slug}-{drawing.name}")
+
+
+def _see(shown: ShownBenchmark, first: Drawing) -> Child:
+    """Point to the caption of another figure, which is the same."""
+    anchor = f"#{_figure_name(shown, first)}-figure"
+    return ["Read as ", link(anchor, name(first.title)), "."]
+
+
+def _tables(shown: ShownBenchmark, tables: Sequence[Table]) -> Fragment:
+    folds = [
+        fragment(
+            element("summary", name(table.title, most=200)),
+            table_fragment(
+                table,
+                slug(f"{shown.slug}-{table.name}"),
+                title=False,
+                filters=line_labels(shown.report, table),
+            ),
+            tag="details",
+        )
+        for table in tables
+    ]
+    return section(f"{shown.slug}-tables", "Tables", *folds)
+
+
+def _making(shown: ShownBenchmark) -> Fragment:
+    report = shown.report
+    data = [
+        element(
+            "li",
+            name(variant.label),
+            ": simulated data" if variant.simulated else ": real data",
+            f", shifted: {variant.shift}" if variant.shift else None,
+        )
+        for variant in report.variants
+    ]
+    versions = ", ".join(f"{name} {of}" for name, of in report.versions.items())
+    hardware = f"Runs on {'; '.join(report.hardware)}." if report.hardware else ""
+    return section(
+        f"{shown.slug}-making",
+        "How it was made",
+        element("ul", data) if data else None,
+        element("pre", element("code", report.command)) if report.command else None,
+        element("p", f"With {versions}." if versions else None, class_="small"),
+        element("p", hardware, class_="small") if hardware else None,
+        element("ul", [element("li", note) for note in report.notes], class_="small"),
+    )

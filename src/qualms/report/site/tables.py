@@ -1,0 +1,382 @@
+"""Tables on a page: numbers with their intervals as strips, and their exports.
+
+They are plain HTML that needs no script. With it (`assets/table.js`) they are sorted by
+their columns, and their lines chosen by labels.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+from qualms.report._csv_files import table_csv
+from qualms.report._latex import latex_table
+from qualms.report.judged import ERROR
+from qualms.report.site.charts import file_link
+from qualms.report.site.markup import Child, Html, element, html_of, name
+from qualms.report.site.page import Download, Fragment, fragment, slug
+from qualms.report.table import (
+    MARK,
+    Column,
+    Table,
+    TableCell,
+    TableLine,
+    digits,
+    interval_text,
+    legend,
+    remarks,
+    with_spread,
+)
+
+WIDE, TALL = 92, 9
+"""Size of a strip in CSS pixels."""
+MOST_CHOICES = 12
+"""Labels with more values than this are found by text, not chosen from a list."""
+MOST_LINES = 200
+"""Lines that are shown; the CSV file has all of them."""
+_HIGHER, _LOWER = "↑", "↓"
+_WORDS = {_HIGHER: "higher is better", _LOWER: "lower is better"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scale:
+    """How the numbers of a column are printed and drawn."""
+
+    decimals: int | None
+    low: float
+    high: float
+
+    def across(self, value: float) -> float:
+        """Return where a value stands on a strip."""
+        share = (value - self.low) / ((self.high - self.low) or 1.0)
+        return 4 + share * (WIDE - 8)
+
+
+def table_fragment(
+    table: Table,
+    anchor: str,
+    *,
+    title: bool = True,
+    filters: Sequence[Mapping[str, str]] = (),
+    level: int = 3,
+) -> Fragment:
+    """Return a table with its strips, notes and exports.
+
+    Args:
+        table: The table.
+        anchor: Its id, unique in the site; its files are named after it.
+        title: Whether the title is shown.
+        filters: For each line, labels by which lines are chosen; () for none.
+        level: Level of the heading.
+    """
+    places = table.filled()
+    scales = {place: _scale(table, place) for place in places}
+    downloads = exports(table, anchor)
+    groups = table.groups(places)
+    region = element(
+        "div",
+        element(
+            "table",
+            element("caption", table.title, class_="unseen"),
+            _head(table, groups),
+            _bodies(table, places, scales, filters, _group_numbers(groups)),
+            data_sortable=True,
+        ),
+        class_="scroll",
+        tabindex=0,
+        role="region",
+        aria_label=table.title,
+    )
+    bar = element(
+        "div",
+        _group_tabs(groups),
+        _choices(filters),
+        element("span", map(file_link, downloads), class_="exports"),
+        class_="bar",
+    )
+    return fragment(
+        Fragment(html=Html(), downloads=downloads),
+        element(f"h{level}", table.title) if title else None,
+        element("p", table.about, class_="about") if table.about else None,
+        bar,
+        region,
+        _notes(table),
+        tag="div",
+        class_="table",
+        id=anchor,
+    )
+
+
+def exports(table: Table, anchor: str) -> tuple[Download, ...]:
+    """Return a table as files of CSV and LaTeX."""
+    stem = slug(anchor)
+    texts = {"csv": table_csv(table), "tex": latex_table(table)}
+    return tuple(
+        Download(name=f"{stem}.{ending}", content=text.encode("utf-8", "replace"))
+        for ending, text in texts.items()
+    )
+
+
+def comparable(table: Table, cell: TableCell) -> bool:
+    """Return whether a published number may stand beside ours: of the same data."""
+    return not (table.simulated or cell.published is None or cell.released is None)
+
+
+def signed(number: str) -> str:
+    """Return a number with the sign that printers use for minus."""
+    return number.replace("-", "\N{MINUS SIGN}")
+
+
+def decimals_of(column: Column, cells: Sequence[TableCell]) -> int | None:
+    """Return how many decimals a column has.
+
+    By the rule of the Particle Data Group: of the median half-width, two digits are
+    given if it begins with less than 3.55, else one.
+    """
+    halves = [(cell.high - cell.low) / 2 for cell in cells if cell.bounded]
+    half = median(halves) if halves else 0.0
+    if column.decimals is not None or not half > 0:
+        return column.decimals
+    power = math.floor(math.log10(half))
+    more = 1 if half / 10**power < 3.55 else 0
+    return min(6, max(0, more - power))
+
+
+def _scale(table: Table, place: int) -> _Scale:
+    cells = [table.shown(place, line) for line in table.lines]
+    values = [
+        value
+        for cell in cells
+        for value in (cell.mean, cell.low, cell.high, *(cell.seeds or ()))
+        if math.isfinite(value)
+    ]
+    values += [
+        cell.published.mean
+        for cell in cells
+        if comparable(table, cell) and cell.published is not None
+    ]
+    return _Scale(
+        decimals=decimals_of(table.columns[place], cells),
+        low=min(values, default=0.0),
+        high=max(values, default=1.0),
+    )
+
+
+def _head(table: Table, groups: Sequence[tuple[str, list[int]]]) -> Html:
+    first = None
+    if any(head for head, _ in groups):
+        cells = [
+            element(
+                "th",
+                head,
+                scope="colgroup",
+                colspan=len(places),
+                class_=f"group g{number}",
+            )
+            for number, (head, places) in enumerate(groups)
+        ]
+        first = element("tr", element("td", colspan=len(table.left)), cells)
+    left = [
+        _sorted_head(element("bdi", words), at, first="ascending")
+        for at, words in enumerate(table.left)
+    ]
+    right = [
+        _sorted_head(
+            _head_words(table.columns[place]),
+            len(table.left) + place,
+            first="ascending" if _LOWER in table.columns[place].label else "descending",
+            class_=f"n g{number}" + (" begins" if place == places[0] else ""),
+        )
+        for number, (_, places) in enumerate(groups)
+        for place in places
+    ]
+    return element("thead", first, element("tr", left, right))
+
+
+def _head_words(column: Column) -> list[Child]:
+    """Return the head of a column; arrows are read out in words."""
+    plain = column.head.replace(_HIGHER, "").replace(_LOWER, "")
+    arrow = next((a for a in _WORDS if a in column.label or a in column.group), "")
+    words: list[Child] = [element("bdi", " ".join(plain.split()))]
+    if arrow and arrow in column.label:
+        said = element("span", f", {_WORDS[arrow]}", class_="unseen")
+        words += [" ", element("span", arrow, aria_hidden="true"), said]
+    return words
+
+
+def _sorted_head(
+    words: Child, column: int, *, first: str, class_: str | None = None
+) -> Html:
+    button = element("button", words, type="button", data_first=first)
+    return element("th", button, scope="col", data_column=column, class_=class_)
+
+
+def _group_numbers(groups: Sequence[tuple[str, list[int]]]) -> dict[int, str]:
+    """Return the classes of the cells of each column."""
+    return {
+        place: f"g{number}" + (" begins" if place == places[0] else "")
+        for number, (_, places) in enumerate(groups)
+        for place in places
+    }
+
+
+def _bodies(
+    table: Table,
+    places: list[int],
+    scales: Mapping[int, _Scale],
+    filters: Sequence[Mapping[str, str]],
+    classes: Mapping[int, str],
+) -> Iterator[Html]:
+    number = 0
+    for title, lines in table.sections():
+        rows = []
+        if title:
+            span = len(table.left) + len(places)
+            head = element("th", name(title), colspan=span, scope="colgroup")
+            rows.append(element("tr", head, class_="section"))
+        for line in lines:
+            labels = filters[number] if number < len(filters) else {}
+            number += 1
+            if number <= MOST_LINES:
+                rows.append(_row(table, line, places, scales, labels, classes))
+        yield element("tbody", rows)
+
+
+def _row(
+    table: Table,
+    line: TableLine,
+    places: list[int],
+    scales: Mapping[int, _Scale],
+    labels: Mapping[str, str],
+    classes: Mapping[int, str],
+) -> Html:
+    first = element("th", name(line.labels[0]), scope="row")
+    left = [element("td", name(label)) for label in line.labels[1:]]
+    cells = [
+        _cell(table, table.shown(place, line), scales[place], classes[place])
+        for place in places
+    ]
+    chosen = {f"data_l{at}": value for at, value in enumerate(labels.values())}
+    return element("tr", first, left, cells, **chosen)
+
+
+def _cell(table: Table, cell: TableCell, scale: _Scale, class_: str) -> Html:
+    if cell.text:
+        return element("td", name(cell.text), class_=class_)
+    value = "" if math.isnan(cell.mean) else repr(cell.mean)
+    if not value:
+        dash = element("span", digits(math.nan), title=cell.why or cell.remark or None)
+        return element("td", dash, class_=f"n {class_}", data_v="")
+    number = signed(with_spread(cell.mean, math.nan, scale.decimals))
+    interval = signed(interval_text(cell, scale.decimals))
+    tie = None
+    if cell.tied:
+        said = element("span", "best or tied with the best, ", class_="unseen")
+        tie = html_of([element("span", MARK, class_="tie", aria_hidden="true"), said])
+    return element(
+        "td",
+        tie,
+        element("b" if cell.best else "span", number, class_="number"),
+        element("small", interval, title=cell.no_interval or None)
+        if interval
+        else None,
+        _strip(table, cell, scale),
+        _published(table, cell, scale),
+        class_=f"n {class_}",
+        data_v=value,
+    )
+
+
+def _strip(table: Table, cell: TableCell, scale: _Scale) -> Html | None:
+    """Return dot and whisker on the scale of the column; a bracket for few seeds."""
+    low, high = (cell.low, cell.high) if cell.bounded else cell.seeds or (None, None)
+    if low is None or high is None or not math.isfinite(cell.mean):
+        return None
+    left, right = f"{scale.across(low):.1f}", f"{scale.across(high):.1f}"
+    line = f"M{left},4.5H{right}" if cell.bounded else f"M{left},2v5M{right},2v5"
+    marks = [element("path", d=line)]
+    if comparable(table, cell) and cell.published is not None:
+        at = scale.across(cell.published.mean)
+        marks.append(element("path", d=f"M{at:.1f},0V9", class_="printed"))
+    dot = element("circle", cx=f"{scale.across(cell.mean):.1f}", cy=4.5, r=2.6)
+    return element(
+        "svg",
+        marks,
+        dot,
+        class_="strip",
+        viewBox=f"0 0 {WIDE} {TALL}",
+        aria_hidden="true",
+    )
+
+
+def _published(table: Table, cell: TableCell, scale: _Scale) -> Html | None:
+    """Return the published number, and how far ours lies from it."""
+    if not comparable(table, cell) or cell.published is None:
+        return None
+    printed = with_spread(cell.published.mean, cell.published.std, scale.decimals)
+    words = f"paper {printed}"
+    if math.isfinite(cell.difference):
+        unit = "se" if table.spread == ERROR else "sd"
+        words += f", {cell.difference:+.1f} {unit}"
+    return element("small", signed(words), class_="paper", title=cell.remark or None)
+
+
+def _group_tabs(groups: Sequence[tuple[str, list[int]]]) -> Html | None:
+    """Return buttons that choose a group of columns on a narrow page."""
+    if len(groups) < 2:
+        return None
+    buttons = [
+        element(
+            "button",
+            head or "other",
+            type="button",
+            value=number,
+            aria_pressed="true" if number == 0 else "false",
+        )
+        for number, (head, _) in enumerate(groups)
+    ]
+    return element(
+        "div", buttons, class_="tabs narrow", role="group", aria_label="Columns"
+    )
+
+
+def _choices(filters: Sequence[Mapping[str, str]]) -> Html | None:
+    """Return lists and a field that choose lines by their labels."""
+    if len(filters) < 2:
+        return None
+    lists = []
+    for at, label in enumerate(filters[0]):
+        values = list(dict.fromkeys(each.get(label, "") for each in filters))
+        if 1 < len(values) <= MOST_CHOICES:
+            options = [element("option", f"{label}: all", value="")]
+            options += [element("option", value, value=value) for value in values]
+            lists.append(
+                element("select", options, data_label=at, aria_label=f"Choose {label}")
+            )
+    field = element(
+        "input", type="search", placeholder="Filter", aria_label="Filter lines by text"
+    )
+    return html_of([*lists, field])
+
+
+def _notes(table: Table) -> Html | None:
+    sentences = [*table.notes, *remarks(table), " ".join(legend([_shown(table)]))]
+    if len(table.lines) > MOST_LINES:
+        sentences.append(f"The first {MOST_LINES} of {len(table.lines)} lines.")
+    texts = [element("p", sentence) for sentence in sentences if sentence]
+    return element("div", texts, class_="notes") if texts else None
+
+
+def _shown(table: Table) -> Table:
+    """Return the table without published numbers that are not shown."""
+    lines = tuple(
+        replace(
+            line,
+            cells=tuple(
+                cell if comparable(table, cell) else replace(cell, published=None)
+                for cell in line.cells
+            ),
+        )
+        for line in table.lines
+    )
+    return replace(table, lines=lines)
