@@ -199,7 +199,7 @@ def _selective(
         {} if items.rule == "point" else {"interval length": items.upper - items.lower}
     )
     risk = np.abs(items.mean[index] - items.target[index])
-    for name, value in (ranked | _selects(predictions) | own).items():
+    for name, value in {**ranked, **_selects(predictions), **own}.items():
         arrays = {"risk": risk, "uncertainty": value[index]}
         at = {"uncertainty": name}
         yield bound_entry(scores.aurc, arrays, index, subset=subset, settings=at)
