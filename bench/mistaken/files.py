@@ -562,7 +562,7 @@ FOLDERS = (
         "stores maps of one channel",
         _maps(mean_probs=np.full((1, 6, 8), 0.5, np.float32)),
         "refused",
-        "stack 1 - p and p",
+        "np.concatenate([1 - mean_probs, mean_probs])",
         file="maps",
     ),
     _scored(

@@ -15,6 +15,8 @@ from qualms.wording import suggest
 
 COMPUTED = ("entropy", "epistemic", "interval length")
 """Uncertainties that the package computes of predictions that are no maps."""
+PATCH = "patch"
+"""The aggregation of maps that the verdict is by."""
 _FAMILIES = ("uncertainty", "select")
 NAMED = ("uncertainty", "measure")
 """Settings that name an uncertainty; measures are those of maps."""
@@ -48,9 +50,7 @@ def with_chosen_first(
     )
     own = _own(predictions, entries)
     chosen = chosen_uncertainty(tuple(available), own, predictions, options)
-    order = (chosen, *own) if chosen else ()
-    if not order:
-        return judgement, ""
+    order = tuple(dict.fromkeys(filter(None, (chosen, *own, *available))))
     return replace(
         judgement,
         entries=_sorted(entries, order),
@@ -106,17 +106,24 @@ def _own(predictions: Predictions, entries: Sequence[Entry]) -> tuple[str, ...]:
 def _sorted(parts: Sequence[Part], order: Sequence[str]) -> tuple[Part, ...]:
     """Return `parts` with those by the first of `order` first, among like parts.
 
-    Parts are alike if they differ in nothing but the uncertainty; they share the places
-    that they have.
+    Parts are alike if they differ in nothing but the uncertainty and how maps are
+    aggregated; they share the places that they have. Patches come first, since the
+    verdict is by them.
     """
     places: dict[Any, list[int]] = {}
     for place, part in enumerate(parts):
         if _judges(part):
             places.setdefault(_kind(part), []).append(place)
-    rank = {name: number for number, name in reversed([*enumerate(order)])}
+    rank = {name: number for number, name in enumerate(order)}
+
+    def key(place: int) -> tuple[int, bool]:
+        part = parts[place]
+        by_patches = part.settings.get("aggregation", PATCH) == PATCH
+        return rank.get(_judges(part), len(rank)), not by_patches
+
     sorted_parts = list(parts)
     for alike in places.values():
-        by_rank = sorted(alike, key=lambda p: rank.get(_judges(parts[p]), len(rank)))
+        by_rank = sorted(alike, key=key)
         for place, source in zip(alike, by_rank, strict=True):
             sorted_parts[place] = parts[source]
     return tuple(sorted_parts)
@@ -133,5 +140,9 @@ def _kind(part: Entry | Curve | Histogram) -> tuple[Any, ...]:
     if isinstance(part, Histogram):
         return ("histogram", part.subset)
     name = part.score_name if isinstance(part, Entry) else part.name
-    others = ((k, str(v)) for k, v in part.settings.items() if k not in NAMED)
+    others = (
+        (name, str(value))
+        for name, value in part.settings.items()
+        if name not in (*NAMED, "aggregation")
+    )
     return (name, part.subset, *others)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from qualms.evaluate._chosen_uncertainty import NAMED, uncertainty_of
+from qualms.evaluate._chosen_uncertainty import NAMED, PATCH, uncertainty_of
 from qualms.evaluate._estimates import Designs, influences_of
 from qualms.evaluate._results import Results
 from qualms.evaluate.rows import Answer, Question, ScoreRow, YesNo
@@ -244,7 +244,7 @@ def _intervals_cover(results: Results, items: str) -> _Reply:
     form = _form(row, low, high, percent=True)
     cuts = f"cuts {_plain(low, form).removesuffix('%')}{DASH}{_plain(high, form)}"
     covered = f"{_interval_kind(row)}intervals cover {_interval(row, form)}"
-    return _Reply(answer, f"{covered}; {cuts}")
+    return _Reply(answer, f"{covered}; they aim at {_plain(aim, form)}, {cuts}")
 
 
 def _interval_kind(row: ScoreRow) -> str:
@@ -484,7 +484,7 @@ _RULES: Mapping[str, Mapping[Question, _Rule]] = {
     "segmentation": {
         "accurate": _maps_accurate,
         "calibrated": _small_error("stated_ace", "ACE of its probabilities"),
-        "finds_errors": _finds_errors({"aggregation": "patch"}, "dice"),
+        "finds_errors": _finds_errors({"aggregation": PATCH}, "dice"),
         "survives_shift": _maps_survive,
     },
     "embedding": {

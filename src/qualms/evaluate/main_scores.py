@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from qualms.evaluate._chosen_uncertainty import COMPUTED, uncertainty_of
+from qualms.evaluate._chosen_uncertainty import COMPUTED, PATCH, uncertainty_of
 from qualms.evaluate.rows import RowSettings, ScoreRow
 from qualms.shelf import names
 
@@ -30,7 +30,7 @@ class MainScore(NamedTuple):
 
 
 _CONFORMAL = {"interval": "conformal"}
-_PATCH = {"aggregation": "patch"}
+_PATCH = {"aggregation": PATCH}
 MAIN: Mapping[str, Sequence[MainScore]] = {
     "classification": (
         MainScore("accuracy"),

@@ -77,7 +77,8 @@ def score(  # noqa: PLR0913 - the options of the command
         resamples: Bootstrap replicates of your own scores that declare no influence.
         level: Level of the intervals.
         seed: Seed of everything random.
-        alpha: Intervals and conformal sets aim at a coverage of 1 - alpha.
+        alpha: Intervals and conformal sets aim at a coverage of 1 - alpha, where the
+            header states no alpha.
         by_group: Score every group, too.
         subset: Items that the verdict, tables and pictures are about: in_domain,
             shifted, or all (both together). By default in-domain ones with the shifted
@@ -98,7 +99,7 @@ def score(  # noqa: PLR0913 - the options of the command
         "uncertainty": uncertainty,
     }
     changes: dict[str, Any] = {k: v for k, v in arguments.items() if v is not None}
-    reader = _Reader(task=task, logits=logits, renormalise=renormalise)
+    reader = _Reader(task, logits, renormalise, alpha)
     predictions = reader.read(source, header)
     return _scored(
         predictions,
@@ -145,11 +146,11 @@ def _scored(
         curves=judgement.curves,
         histograms=judgement.histograms,
         notes=(
+            *judgement.warnings,
             *dead,
             *predictions.notes,
             *notes,
             *judgement.notes,
-            *judgement.warnings,
         ),
         level=options.level,
         resamples=options.resamples,
@@ -168,6 +169,8 @@ class _Reader(NamedTuple):
     task: str | None
     logits: bool
     renormalise: bool
+    alpha: float | None
+    """None where the user did not say it."""
 
     def read(
         self, source: Source, header: Header | Mapping[str, Any] | None = None
@@ -181,7 +184,22 @@ class _Reader(NamedTuple):
         predictions = predictions_of(source, header=header, **self._asdict())
         predictions.require_target()
         refuse_huge(predictions)
-        return predictions
+        _refuse_exchanged(predictions)
+        return replace(
+            predictions, notes=(*predictions.notes, *self._other_alpha(predictions))
+        )
+
+    def _other_alpha(self, predictions: Predictions) -> tuple[str, ...]:
+        """Return a note where the header has another alpha than the user said."""
+        stated = predictions.header.alpha
+        if predictions.task != "regression" or stated is None:
+            return ()
+        if self.alpha in (None, stated):
+            return ()
+        return (
+            f"the header of {predictions.source} states alpha {stated:g}, which is "
+            f"used, and not {self.alpha:g}",
+        )
 
     def with_gallery(
         self, options: ScoreOptions | None, gallery: Source | None
@@ -200,15 +218,34 @@ def predictions_of(
     task: str | None = None,
     logits: bool = False,
     renormalise: bool = False,
+    alpha: float | None = None,
 ) -> Predictions:
     """Return the predictions of `source`, read or built where necessary."""
     if isinstance(source, Predictions):
         return source
+    options: dict[str, Any] = {
+        "task": task,
+        "logits": logits,
+        "renormalise": renormalise,
+        "alpha": alpha,
+    }
     if isinstance(source, (str, Path)):
-        return read(source, task=task, logits=logits, renormalise=renormalise)
-    return build(
-        source, header=header, task=task, logits=logits, renormalise=renormalise
-    )
+        return read(source, **options)
+    return build(source, header=header, **options)
+
+
+def _refuse_exchanged(predictions: Predictions) -> None:
+    """Raise if most intervals are upside down."""
+    lower, upper = predictions.get("lower"), predictions.get("upper")
+    if lower is None or upper is None:
+        return
+    count = int((lower > upper).sum())
+    if 2 * count > predictions.n:
+        raise ValueError(
+            f"{predictions.source}: 'lower' must not be above 'upper', and is in "
+            f"{count} of {predictions.n} items; exchange the two, or, if quantiles "
+            "cross, sort each pair"
+        )
 
 
 def refuse_huge(predictions: Predictions) -> None:
@@ -300,6 +337,7 @@ def score_files(  # noqa: PLR0913 - the options of the command
     force_val: bool = False,
     gallery: str | Path | None = None,
     names: str | Sequence[str] | None = None,
+    alpha: float | None = None,
 ) -> Scored:
     """Score several files and compare them.
 
@@ -314,8 +352,12 @@ def score_files(  # noqa: PLR0913 - the options of the command
         gallery: Embeddings among which neighbours are found, instead of each file's.
         names: Names of the files in tables; by default method and seed where the
             header has both, else the file's name.
+        alpha: Intervals and conformal sets aim at a coverage of 1 - alpha, where the
+            header states no alpha; it overrides that of `options`.
     """
-    reader = _Reader(task=task, logits=logits, renormalise=renormalise)
+    reader = _Reader(task, logits, renormalise, alpha)
+    if alpha is not None:
+        options = replace(options or ScoreOptions(), alpha=alpha)
     options = reader.with_gallery(options, gallery)
     paths, val_paths = _paths("files", files), _paths("val", val or ())
     vals = _one_each(val_paths, len(paths))
