@@ -428,7 +428,7 @@ ARRAYS = (
         "states the coverage 0.9 as alpha",
         made.intervals(header={"alpha": 0.9}),
         "said",
-        "aim at 10%",
+        "aim 10±5%",
     ),
     _scored(
         "puts the header into an array of objects",
