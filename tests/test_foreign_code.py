@@ -283,3 +283,45 @@ def test_what_foreign_code_says_is_one_plain_line():
     assert plain_line(RED) == "red alert"
     assert plain_line("one\ntwo\x07") == "one"
     assert len(plain_line("a" * 10**6)) == 200
+
+
+@pytest.mark.parametrize(
+    "shelf_name", ["methods", "datasets", "networks", "benchmarks", "scores"]
+)
+@pytest.mark.parametrize(
+    "fault", ["raise SystemError('boom')", "import sys; sys.exit(2)"]
+)
+def test_a_broken_entry_point_does_not_stop_a_list(outside, shelf_name, fault):
+    before = CliRunner().invoke(app, ["list", shelf_name])
+    assert before.exit_code == 0
+    outside(fault, "broken_part", installed=[(shelf_name, "mine")])
+    told = CliRunner().invoke(app, ["list", shelf_name])
+    assert told.exit_code == 0
+    assert told.stdout == before.stdout
+    assert "brings 'mine', which cannot be loaded: System" in told.stderr
+
+
+def test_a_broken_benchmark_of_a_package_does_not_stop_the_others(outside, tmp_path):
+    outside("raise KeyError('x')", "broken_part", installed=[("benchmarks", "mine")])
+    words = ["run", "--methods", "map", "--dry-run", "--data", str(tmp_path)]
+    told = CliRunner().invoke(app, words)
+    assert told.exit_code == 0, told.output
+    assert "note: the installed package" in told.stdout
+    assert "cannot be loaded: KeyError 'x'; repair or remove it" in " ".join(
+        told.stdout.split()
+    )
+    named = CliRunner().invoke(app, ["run", "mine", "--dry-run"])
+    assert isinstance(named.exception, PartError)
+
+
+def test_a_broken_method_of_a_package_does_not_stop_a_prediction(outside):
+    import torch
+
+    outside("raise KeyError('x')", "broken_part", installed=[("methods", "mine")])
+    with pytest.raises(ValueError, match=r"trained with method 'swag'.* these can: "):
+        qualms.predict(
+            torch.nn.Linear(2, 2),
+            [torch.zeros(3, 2)],
+            task="classification",
+            method="swag",
+        )

@@ -130,6 +130,20 @@ def refused(shelf: str) -> tuple[str, ...]:
     return _installed(shelf).refused if shelf in _SHELVES else ()
 
 
+def broken(shelf: str) -> Mapping[str, str]:
+    """Return what is wrong with parts of installed packages that cannot be loaded.
+
+    Nobody asked for them, so that what is about all parts goes on without them.
+    """
+    wrong = {}
+    for name, part in (_installed(shelf).parts if shelf in _SHELVES else {}).items():
+        try:
+            part.load()
+        except PartError as error:
+            wrong[name] = str(error)
+    return wrong
+
+
 def source_of(shelf: str, name: str) -> str:
     """Return a digest of the code of an outside part; '' for parts of the package."""
     part = outside_parts(shelf).get(name)

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from qualms.methods import Method
-from qualms.shelf import find, names
+from qualms.shelf import PartError, find, names
 from qualms.spec import Task
 from qualms.trained._backbone import TrainedBackbone, make_backbone
 from qualms.trained._outputs import make_reader
@@ -93,7 +93,10 @@ def _others(task: Task) -> str:
 
 
 def _is_posthoc(name: str, task: Task) -> bool:
-    function = find("methods", name)
+    try:
+        function = find("methods", name)
+    except PartError:  # a part from outside that cannot be loaded
+        return False
     if any(p.default is p.empty for p in signature(function).parameters.values()):
         return False
     method: Method = function()
