@@ -269,9 +269,7 @@ def test_a_protocol_or_presentation_that_is_none_is_refused(kind):
 
 def test_a_path_in_the_environment_that_is_not_there_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("QUALMS_INCLUDE", str(tmp_path / "parts.py"))
-    with pytest.raises(
-        ValueError, match="QUALMS_INCLUDE names: there is no"
-    ):
+    with pytest.raises(ValueError, match="QUALMS_INCLUDE names: there is no"):
         find("methods", "map")
 
 

@@ -353,7 +353,7 @@ LOADERS = {
     "must have the same parts": [(X, Y), X],
     "must be classes 0..2": [(X, Y + 1)],
     "must be the numbers of classes": [(X, Y + 0.5)],
-    "one target for each item": [(X, torch.ones(N, CLASSES))],
+    "if it is one-hot, take its argmax": [(X, torch.ones(N, CLASSES))],
     "must be finite": [(X * float("nan"), Y)],
     "leaves out the last 2": DataLoader(TensorDataset(X, Y), 5, drop_last=True),
 }

@@ -217,7 +217,7 @@ def target_of(batch: ItemBatch, task: Task, name: str) -> Tensor:
         if target[0].numel() != 1:
             raise ValueError(
                 f"{name} must have one target for each item, got shape"
-                f" {tuple(target.shape)}"
+                f" {tuple(target.shape)}; if it is one-hot, take its argmax(1)"
             )
         target = target.flatten()
     if task.name == "regression":

@@ -194,14 +194,19 @@ def _refuse_unreadable(facts: Sequence[Any]) -> None:
             faults[fact.reason].append(fact.path)
     if not faults:
         return
-    said = [f"cannot read {_listed(files)}: {why}" for why, files in faults.items()]
+    said = [_fault(why, files) for why, files in faults.items()]
     them = "it" if sum(map(len, faults.values())) == 1 else "them"
     raise DatasetError(f"{'; '.join(said)}; repair {them} or remove {them}")
 
 
-def _listed(paths: Sequence[str]) -> str:
+def _fault(reason: str, paths: Sequence[str]) -> str:
+    if len(paths) == 1:
+        return f"cannot read {paths[0]}: {reason}"
     more = len(paths) - NAMED
-    return ", ".join(paths[:NAMED]) + (f" and {more} more" if more > 0 else "")
+    others = f" and {more} more" if more > 0 else ""
+    return (
+        f"cannot read {len(paths)} files ({reason}): {', '.join(paths[:NAMED])}{others}"
+    )
 
 
 def _digest(
