@@ -97,6 +97,16 @@ class ItemLoader:
         """Return the first batch."""
         return next(iter(self))
 
+    def begins_like(self, other: "ItemLoader") -> bool:
+        """Return whether the first items of both loaders are the same."""
+        if self.loader is other.loader:
+            return True
+        first, second = self.first().x, other.first().x
+        count = min(len(first), len(second))
+        return first.shape[1:] == second.shape[1:] and torch.equal(
+            first[:count], second[:count]
+        )
+
     def check_order(self) -> None:
         """Refuse a loader that shuffles items without names, or leaves items out."""
         loader = self.loader

@@ -24,6 +24,7 @@ from qualms.datasets.folder._fitting import Fit, fit_labels, fit_pixels
 from qualms.datasets.folder._notes import data_notes
 from qualms.datasets.folder._sizes import OwnSize, checked_side, own_side, own_size
 from qualms.datasets.folder._splits import assign_splits
+from qualms.datasets.folder._target_notes import target_notes
 from qualms.datasets.folder.files import (
     MaskFacts,
     PictureFacts,
@@ -149,7 +150,10 @@ def folder(
         shifts={s: "as stated" for s in dict.fromkeys(split) if "/" in s},
         any_shape=loading.size.space is None,
         complete=True,
-        notes=data_notes(listing, split, scanned.pictures, scanned.masks),
+        notes=(
+            *data_notes(listing, split, scanned.pictures, scanned.masks),
+            *target_notes(loading.task, listing.items, split),
+        ),
     )
 
 
