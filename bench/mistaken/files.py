@@ -396,7 +396,7 @@ ARRAYS = (
     ),
     _scored(
         "stores a negative variance",
-        made.values(var=np.full(made.N, -1.2)),
+        made.values(var=np.where(np.arange(made.N) == 7, -1.2, 9.0)),
         "refused",
         "'var' must be at least 0",
     ),
@@ -404,7 +404,7 @@ ARRAYS = (
         "stores a logarithm of the variance as var",
         made.values(var=np.full(made.N, np.log(0.3))),
         "refused",
-        "'var' must be at least 0",
+        "store np.exp(var)",
     ),
     _scored(
         "stores intervals upside down",
@@ -569,7 +569,7 @@ FOLDERS = (
         "stores one map of a rater without its axis",
         _maps(raters=np.zeros((6, 8), np.uint8)),
         "refused",
-        "put the rater axis first",
+        "add the rater axis",
         file="maps",
     ),
     _scored(
