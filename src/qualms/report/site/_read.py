@@ -26,6 +26,8 @@ from qualms.results import read_results
 
 TOGETHER = 6
 """At most so many files with the same items share a page; figures have six colours."""
+LONGEST_PAGE = 40
+"""Length of a page's slug at most; ids on the page begin with it."""
 RESERVED = ("index", "gaps", "compare", "methods", "items", "planner", "main")
 """Slugs of pages that every site may have."""
 
@@ -104,7 +106,7 @@ def _name_of(report: BenchmarkReport, reports: Sequence[BenchmarkReport]) -> str
 
 
 def _new_slug(words: str, taken: set[str]) -> str:
-    new = slug(words, taken)
+    new = slug(words, taken, most=LONGEST_PAGE)
     taken.add(new)
     return new
 
