@@ -38,6 +38,15 @@ def test_only_parts_are_found(name):
         find("datasets", name)
 
 
+def test_what_the_package_does_not_have_is_answered_with_the_closest():
+    import qualms
+
+    with pytest.raises(
+        AttributeError, match=r"attribute 'scor'\. Did you mean 'score'\?"
+    ):
+        qualms.scor  # noqa: B018 - reading it is the mistake
+
+
 def test_a_shelf_that_is_not_there_cannot_be_imported():
     with pytest.raises(ModuleNotFoundError, match="nowhere"):
         names("nowhere")

@@ -54,7 +54,11 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module(_LAZY[name]), name)
     if name in __all__:
         return import_module(f"qualms.{name}")
-    raise AttributeError(f"module 'qualms' has no attribute {name!r}")
+    from qualms.wording import suggest
+
+    raise AttributeError(
+        f"module 'qualms' has no attribute {name!r}.{suggest(name, __all__)}"
+    )
 
 
 def __dir__() -> list[str]:

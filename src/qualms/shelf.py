@@ -98,7 +98,9 @@ def include(paths: Iterable[str | Path]) -> None:
     for path in paths:
         full = Path(path).resolve()
         if not full.exists():
-            raise ValueError(f"nothing to include at {path}: there is no such file")
+            raise ValueError(
+                f"nothing to include at {path}: there is no such file; check the path"
+            )
         if os.pathsep in str(full):
             raise ValueError(
                 f"{full} cannot be included: its name holds {os.pathsep!r}; rename it"

@@ -38,6 +38,30 @@ def abroad(tmp_path_factory):
     )
 
 
+@pytest.mark.parametrize("option", ["--plan", "--items"])
+def test_no_file_that_is_read_is_written(option, tmp_path, monkeypatch, capsys):
+    file = write_file(tmp_path / "p.npz", n=60)
+    other = write_file(tmp_path / "other.npz", n=60, seed=1)
+    before = [file.read_bytes(), other.read_bytes()]
+    for path in (file, other):
+        words = ["refer", file, "--budget", 0.2, "--on", other, option, path]
+        monkeypatch.setattr(sys, "argv", ["qualms", *map(str, words)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        assert stopped.value.code == 2
+        assert "this command reads it, and it would be lost" in capsys.readouterr().err
+    assert [file.read_bytes(), other.read_bytes()] == before
+
+
+def test_a_plan_is_not_written_over_by_the_items_it_refers(tmp_path):
+    file, plan = write_file(tmp_path / "p.npz", n=60), tmp_path / "plan.json"
+    assert run(file, "--budget", 0.2, "--plan", plan).exit_code == 0
+    before = plan.read_bytes()
+    told = run(file, "--apply", plan, "--items", plan)
+    assert "cannot write" in str(told.exception)
+    assert plan.read_bytes() == before
+
+
 def words(result):
     """Return the output without line breaks and padding."""
     return " ".join(result.output.split())

@@ -324,8 +324,21 @@ def test_tables_that_cannot_be_written_end_in_a_sentence(tmp_path, monkeypatch):
         raise OSError(30, "Read-only file system", ".qualms-0.tmp")
 
     monkeypatch.setattr("qualms.report.benchmark.write_all", full)
+    monkeypatch.setattr(benchmarking, "pending_runs", lambda *_: [])
     with pytest.raises(OSError, match=r"cannot write tables to .*: Read-only file sys"):
         qualms.judge("regression/cells", out=tmp_path, data=tmp_path)
+
+
+def test_runs_that_were_never_made_are_not_judged(tmp_path):
+    with pytest.raises(ValueError, match=r"none of the .* of regression is in"):
+        qualms.judge("regression/cells", out=tmp_path, data=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("seeds", [[0.5], ["0"], 3])
+def test_seeds_in_python_are_whole_numbers(seeds):
+    with pytest.raises(ValueError, match="seeds must be whole numbers, as in"):
+        qualms.run("regression/cells", seeds=seeds)
 
 
 def test_data_that_was_asked_for_by_name_must_be_there(capsys, monkeypatch, tmp_path):

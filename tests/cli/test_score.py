@@ -63,6 +63,27 @@ def test_chosen_scores_are_shown_alone(file, capsys, monkeypatch):
     assert "no score 'eec' here. Did you mean 'ece'?" in message
 
 
+@pytest.mark.parametrize("option", ["--html", "--curves"])
+def test_no_file_that_is_read_is_written(file, option, capsys, monkeypatch):
+    before = file.read_bytes()
+    other = file.with_name("val.npz")
+    other.write_bytes(before)
+    for path in (file, file.parent / "." / file.name, other):
+        message = fails(
+            ["score", file, "--val", other, option, path], capsys, monkeypatch
+        )
+        assert f"cannot write {path}: this command reads it" in message
+    assert file.read_bytes() == other.read_bytes() == before
+    both = ["--html", "a", "--curves", "a"]
+    assert "cannot write a twice" in fails(["score", file, *both], capsys, monkeypatch)
+
+
+def test_one_file_is_compared_with_nothing(file):
+    said = "note: --compare needs a second file"
+    assert said in run("score", file, "--compare").output
+    assert said not in run("score", file, file, "--compare").output
+
+
 def _heads(output):
     """Names of the files, as the first lines give them."""
     lines = [line for line in output.splitlines() if ": classification, " in line]
@@ -115,7 +136,7 @@ def test_runs_that_differ_in_much_are_told_apart_by_their_files(file, tmp_path):
 def test_json_is_one_object_and_nothing_else(file):
     result = run("score", file, "--resamples", 20, "--json")
     data = json.loads(result.stdout)
-    assert data["format"] == 3
+    assert data["format"] == 4
     assert data["comparison"] is None
     (scored,) = data["files"]
     assert scored["task"] == "classification"
@@ -310,3 +331,17 @@ def test_names_cannot_steer_the_terminal(tmp_path):
         result = run(verb[0], file, *verb[1:])
         assert result.exit_code == 0
         assert "\x1b[31m" not in result.output
+
+
+def test_all_items_are_mixed_only_on_request(tmp_path, capsys, monkeypatch):
+    target = np.arange(200) % 2
+    prob = np.where(np.arange(200) < 120, 0.1 + 0.8 * target, 0.9 - 0.8 * target)
+    arrays = {"target": target, "prob": prob, "shifted": np.arange(200) >= 120}
+    path = predictions.write(tmp_path / "both.npz", arrays)
+    text = run("score", path, "--scores", "accuracy").output
+    assert "1.00" in text
+    assert "0.6000" not in text
+    text = run("score", path, "--scores", "accuracy", "--subset", "all").output
+    assert "0.6000" in text
+    message = fails(["score", path, "--subset", "both"], capsys, monkeypatch)
+    assert "subset must be one of in_domain, shifted, all, got 'both'" in message

@@ -385,7 +385,7 @@ MISTAKES = {
     ),
     "one class": (
         lambda rows: [r.update(target="1") for r in rows],
-        r"at least two classes, got 1; if targets are numbers, state task='regression'",
+        r"at least two classes, got 1; if targets are numbers, state the task, reg",
     ),
 }
 
@@ -453,6 +453,41 @@ def test_a_mask_of_0_and_255_among_those_of_0_and_1_is_noted(masked):
     assert "3_1.png" in note
 
 
+def test_a_mask_without_its_image_is_noted(tmp_path):
+    for number in range(30):
+        save(tmp_path / "images" / f"{number}.png", noise(4, 6))
+    for number in range(35):
+        save(tmp_path / "masks" / f"{number}.png", noise(4, 6) // 200)
+    (note,) = [note for note in folder(tmp_path).notes if "masks" in note]
+    assert note == (
+        "masks that are not read, since no image has their name: masks/30.png,"
+        " masks/31.png, masks/32.png and 2 more"
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "meant"),
+    [("training", "test", "train"), ("training", "testing", "test")],
+)
+def test_splits_under_other_names_are_not_taken_for_classes(
+    tmp_path, first, second, meant
+):
+    for split in (first, second):
+        for label in ("cat", "owl"):
+            save(tmp_path / split / label / "1.png", noise(4, 6))
+    with pytest.raises(DatasetError, match=f"Did you mean '{meant}'. Rename it"):
+        folder(tmp_path)
+
+
+def test_classes_may_have_folders_and_nearly_the_name_of_a_split(tmp_path):
+    for label in ("vest", "coat"):
+        for year in ("2020", "2021"):
+            for number in range(8):
+                save(tmp_path / label / year / f"{number}.png", noise(4, 6))
+        save(tmp_path / label / "0.png", noise(4, 6))
+    assert folder(tmp_path).options["classes"] == ["coat", "vest"]
+
+
 def test_links_to_nothing_are_refused(pictures):
     (pictures / "owl" / "99.png").symlink_to("elsewhere.png")
     with pytest.raises(DatasetError, match=r"99\.png is a link to elsewhere\.png"):
@@ -473,6 +508,7 @@ def test_all_damaged_pictures_are_named(pictures):
     message = str(caught.value)
     assert all(f"{name}.png" in message for name in ("01", "02", "03"))
     assert "BytesIO" not in message
+    assert message.count("its bytes are those of no image") == 1
     assert message.endswith("repair them or remove them")
 
 
@@ -502,7 +538,10 @@ def test_masks_that_do_not_fit_are_refused(masked):
     good = (own / "3_1.png").read_bytes()
     for mask, message in (
         (noise(6, 4), r"got 6 x 4 in '3_1\.png' and 4 x 6 in '3\.png' \(line 5 of"),
-        (noise(4, 6, 3), r"3_1\.png: a mask has one label for each pixel, got colours"),
+        (
+            noise(4, 6, 3),
+            r"3_1\.png \(.*\): a mask has one label for each pixel, got colours",
+        ),
         (np.full((4, 6), 99, np.uint8), r"got 0, 99, 255, the largest 99 in 3_1\.png"),
     ):
         save(own / "3_1.png", mask)

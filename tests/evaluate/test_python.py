@@ -67,7 +67,7 @@ def test_options_of_the_command_are_arguments():
     with pytest.raises(ValueError, match="level must lie between 0 and 1"):
         qualms.score(ARRAYS, level=95)
     grouped = ARRAYS | {"group": np.repeat(["a", "b"], 60)}
-    assert "group=a" in {
+    assert "in_domain/group=a" in {
         row.subset for row in qualms.score(grouped, by_group=True).rows
     }
 
@@ -83,7 +83,7 @@ def test_frames_are_files_in_memory():
     shuffled = frame.sample(frac=1.0, random_state=0)
     # Rows are read by position, whatever the index says.
     results = qualms.score(shuffled, options=BARE)
-    assert results["nll"].value == pytest.approx(expected["nll", "all", ()][0])
+    assert results["all/nll"].value == pytest.approx(expected["nll", "all", ()][0])
     same(expected, values(qualms.score(_Polars(columns()), options=BARE)))
 
 
@@ -99,13 +99,13 @@ def test_rows_by_name_and_as_a_frame(monkeypatch):
     results = qualms.score(ARRAYS, options=BARE)
     assert results["ece"] is results.row("ece")
     assert results["shifted/ece"] is results.row("ece", subset="shifted")
-    with pytest.raises(LookupError, match="no 'eec' on 'all' items"):
+    with pytest.raises(LookupError, match="no 'eec' on 'in_domain' items"):
         results["eec"]
     pytest.importorskip("pandas")
     frame = results.to_frame()
     assert len(frame) == len(results.rows)
     kept = frame[(frame.score == "aurc") & (frame.subset == "all")]
-    assert kept.value.item() == results["aurc"].value
+    assert kept.value.item() == results["all/aurc"].value
     assert kept.uncertainty.item() == "entropy"
     _without(monkeypatch, "pandas")
     with pytest.raises(ImportError, match="needs pandas, which is not installed"):

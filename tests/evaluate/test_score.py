@@ -73,7 +73,7 @@ def test_the_balanced_set_of_equal_parts_is_the_whole_file():
     arrays = binary(shifted=np.arange(300) % 2 == 0)
     results = qualms.score(arrays, options=BARE)
     for name in ("accuracy", "nll", "auroc", "aurc"):
-        whole = results.row(name).value
+        whole = results.row(name, subset="all").value
         assert results.row(name, subset="balanced").value == pytest.approx(whole)
 
 
@@ -214,7 +214,7 @@ def segmentation(folder, seed=0, items=6, draws=4, method="tta"):
 def test_segmentation_folders_are_scored_item_by_item(tmp_path):
     folder = segmentation(tmp_path / "test")
     val = segmentation(tmp_path / "val", seed=1)
-    results = qualms.score(folder, val=val, options=QUICK)
+    results = qualms.score(folder, val=val, options=QUICK, subset="all")
     read = predictions.read(folder)
     dice = [
         np.mean([scores.dice(m.mean_probs.argmax(0), r) for r in m.raters])
@@ -288,7 +288,7 @@ def test_items_without_a_labelled_pixel_are_left_out_and_told(tmp_path):
 
 def test_probabilities_are_judged_as_they_are_stored(tmp_path):
     folder = segmentation(tmp_path / "test")
-    results = qualms.score(folder, options=BARE)
+    results = qualms.score(folder, options=BARE, subset="all")
     sure, gaps = [], []
     for maps in predictions.read(folder).maps:
         right = maps.raters == maps.mean_probs.argmax(axis=0)

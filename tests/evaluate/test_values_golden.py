@@ -8,7 +8,13 @@ import pytest
 
 from qualms import predictions, scores
 from qualms.evaluate import ScoreOptions
-from qualms.evaluate.segmented import Reading, measure_items, measured_maps, validate
+from qualms.evaluate.segmented import (
+    Reading,
+    map_kind,
+    measure_items,
+    measured_maps,
+    validate,
+)
 from qualms.scores.as_published import values as released
 from scores.segmentation_items import GOLDEN, ball
 
@@ -106,7 +112,7 @@ def test_calibration_is_golden_by_the_released_rule(measured, fitted, measure):
 def test_roles_of_ssn_are_swapped_as_in_the_golden_file():
     assert all(BALL["ssn_swaps_roles"].values())
     read = file_of((100,), "ssn")
-    maps = measured_maps(read.header, read.maps[0])
+    maps = measured_maps(map_kind(read), read.maps[0])
     for kind, measure in (("aleatoric", "MI"), ("epistemic", "EE")):
         assert scores.uncertainty_type(measure, "ssn") == kind
         total = BALL["uncertainty_float64_recomputed"][measure]["sum"]

@@ -92,7 +92,7 @@ def test_numbers_and_their_intervals():
     points = {k: v for k, v in numbers(400).items() if k in ("mean", "target")}
     assert answers(points)["calibrated"] == "not asked"
     assert answers(points)["finds_errors"] == "not asked"
-    lengths = qualms.score(numbers(500), options=BARE).row("aurc")
+    lengths = qualms.score(numbers(500), options=BARE)["all/aurc"]
     arrays = numbers(500)
     by_hand = scores.aurc(np.abs(arrays["mean"] - arrays["target"]), arrays["var"])
     assert lengths.value == pytest.approx(by_hand)

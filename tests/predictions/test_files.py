@@ -43,7 +43,7 @@ def test_other_endings_are_refused(tmp_path, ending):
     path.write_bytes(b"anything")
     refused(path, "must end in .safetensors, .npz, .csv, .parquet or be a folder")
     if ending:
-        with pytest.raises(PredictionsError, match="it ends in"):
+        with pytest.raises(PredictionsError, match=r"it ends in .*; choose one of the"):
             write(path, SMALL)
 
 
@@ -72,6 +72,49 @@ def test_a_file_under_the_wrong_name_is_recognised(tmp_path, ending, other):
     with pytest.raises(PredictionsError, match="it begins like") as error:
         read(path)
     assert other in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n",
+            "it begins like a pointer that Git LFS left: run git lfs pull",
+        ),
+        (b"<!DOCTYPE html>", "it begins like a web page or XML; it may be cut short"),
+        (b"", "it is empty; it may be cut short or carry the wrong name: write it"),
+    ],
+)
+def test_what_stands_in_place_of_a_file_is_named(tmp_path, content, said):
+    path = tmp_path / "p.npz"
+    path.write_bytes(content)
+    with pytest.raises(PredictionsError, match=re.escape(said)) as error:
+        read(path)
+    assert str(error.value).endswith(("git lfs pull", "write it again"))
+
+
+def test_what_torch_saved_is_named(tmp_path):
+    path = tmp_path / "p.npz"
+    torch.save({"target": torch.zeros(2)}, path)
+    refused(path, "was written by torch.save, and Python objects are never loaded")
+
+
+def test_arrays_without_names_are_named_by_what_to_write(tmp_path):
+    path = tmp_path / "p.npz"
+    np.savez(path, np.array([0, 1]), np.array([0.1, 0.9]))
+    refused(path, "Name the arrays: np.savez(path, target=target, probs=probs).")
+
+
+def test_an_index_that_pandas_wrote_is_noted(tmp_path):
+    path = tmp_path / "p.csv"
+    path.write_text(",target,prob\n0,0,0.5\n1,1,0.5\n")
+    assert read(path).notes[0].startswith("a column without a name is not part of cl")
+
+
+def test_the_task_of_a_header_that_the_arrays_contradict_is_told(tmp_path):
+    path = tmp_path / "p.npz"
+    np.savez(path, **SMALL, header=json.dumps({"task": "regression"}))
+    refused(path, "these are arrays of classification: state that task, or none")
 
 
 def test_a_pickle_is_never_loaded(tmp_path):
@@ -185,7 +228,7 @@ CSV = [
     ("target,prob\n", "has no rows below the line with the names"),
     ("target;prob\n0;0.5\n", "columns must be separated by commas"),
     ("target\tprob\n0\t0.5\n", "columns must be separated by commas"),
-    ("target,prob\n0,0.5\n1\n", "row 1 has 1 cells, the first line names 2 columns"),
+    ("target,prob\n0,0.5\n1\n", "row 1 has 1 cell, the first line names 2 columns"),
     ("target,prob,prob\n0,0.5,1\n", "column 'prob' is there twice"),
     (
         "target,prob\n0,0.5\n1,abc\n",
@@ -215,6 +258,22 @@ CSV = [
     ('target,prob\n0,"0.5\n', "is not a readable .csv file (unexpected end of data)"),
     (b"target,prob\n0,\xff\n", "is not a readable .csv file ('utf-8' codec"),
     ("x" * 200_000, "is not a readable .csv file (field larger than"),
+    # As other programs and other countries write tables.
+    ("0,0.5\n1,0.7\n", "as 'target,prob' does, it is '0,0.5'; write their names there"),
+    ("sep=,\ntarget,prob\n", "the first line must name the columns, as 'target,prob'"),
+    ("# of mine\ntarget,prob\n0,1\n", "name the columns, as 'target,prob' does, it is"),
+    ('target,prob\n0,"0,5"\n', "it is '0,5'; numbers have a decimal point and no com"),
+    ('target,mean\n"1,234.5",1\n', "'1,234.5'; numbers have a decimal point and no"),
+    ("target,prob\n0,25%\n", "it is '25%'; write a share, such as 0.25 for 25%"),
+    ("target,prob\ncat,0.5\n", "it is 'cat'; number the classes from 0"),
+    ("target,prob\nFalse,0.5\n", "it is 'False'; write 0"),
+    ("target,prob\n0,1\ntarget,prob\n", "name of the column: leave the row out"),
+    ("target,prob\ntrue,0.5\n", "it is 'true'; write 1"),
+    ("target,prob\n0,abc\n", "it is 'abc'; correct the cell or leave the row out"),
+    ("target,probs\n0,0.5\n", "'probs' must be several columns of one number each, p"),
+    ("target,p0,p1\n0,0.5,0.5\n", "'p0' is called 'prob_0' here"),
+    ("target,proba_1\n0,0.5\n", "'proba_1' is called 'prob_1' here"),
+    ("target,prob\n0,1\n".encode("utf-16"), "like text in UTF-16: save it as UTF-8"),
 ]
 
 
@@ -228,7 +287,7 @@ def test_a_mistake_in_a_table_names_row_and_column(tmp_path, text, sentence):
 def test_a_sidecar_that_is_no_json_is_named(tmp_path):
     path = write(tmp_path / "p.csv", SMALL)
     (tmp_path / "p.csv.json").write_text("alpha: 0.1")
-    refused(path, "the file 'p.csv.json' beside it must be a JSON object")
+    refused(path, "beside it must be a JSON object, got 'alpha: 0.1' (Expecting value")
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import qualms.predictions._binary as binary
-import qualms.predictions._segmentation as segmentation
 from predictions import made
 from qualms.predictions import Maps, PredictionsError, read, write
 
@@ -126,8 +125,7 @@ def test_an_index_that_is_replaced_while_it_is_read_is_refused(tmp_path, monkeyp
     monkeypatch.setattr(_folder, "_items", replacing)
     with pytest.raises(PredictionsError, match=CHANGED):
         read(folder)
-    assert segmentation.ARRAYS  # the folder that replaced it is whole
-    assert len(read(folder).maps) == 3
+    assert len(read(folder).maps) == 3  # the folder that replaced it is whole
 
 
 def maps_of(number):

@@ -388,12 +388,30 @@ MAPS = [
     ),
     (shaped("raters", lambda a: a[0]), "array 'raters' must have shape (R, 4, 5)"),
     (
-        shaped("raters", lambda a: a[:0]),
-        "array 'raters' has no rater (shape (0, 4, 5))",
+        shaped("draw_labels", lambda a: a[:0]),
+        "array 'draw_labels' has no draw (shape (0, 4, 5))",
     ),
     (
         shaped("mean_probs", lambda a: a[:1]),
         "array 'mean_probs' must have at least two classes on its first axis",
+    ),
+    (
+        lambda m: replace(m, uncertainty={"mine": np.ones((5, 4))}),
+        "array 'uncertainty/mine' must have shape (4, 5) to fit 'expected_entropy', got"
+        " (5, 4); store a value for every pixel",
+    ),
+    (
+        lambda m: replace(m, uncertainty={"mine": 0.25}),
+        "array 'uncertainty/mine' is one number and no map; state it in the entry of "
+        "the item in index.json (add(..., uncertainty={...}) of the writer)",
+    ),
+    (
+        lambda m: replace(m, uncertainty={"mine": np.full((4, 5), np.nan)}),
+        "array 'uncertainty/mine' must be finite, position (0, 0) is nan",
+    ),
+    (
+        lambda m: replace(m, uncertainty={"mine": np.full((4, 5), "high")}),
+        "array 'uncertainty/mine' must be numbers, got text such as 'high'",
     ),
     (
         lambda _: Maps(
@@ -427,15 +445,165 @@ def test_without_ignore_every_label_must_be_a_class():
         build(made.segmentation())
 
 
-def test_all_items_have_the_same_classes_and_draws():
-    predictions = build({"maps": [made.maps(), made.maps(draws=3)]}, header=HEADER)
-    with pytest.raises(
-        PredictionsError, match=r"maps\[1\]: array 'draw_labels' has 3 d"
-    ):
-        predictions.maps[1]
+def test_all_items_have_the_same_classes_and_own_maps():
     predictions = build({"maps": [made.maps(), made.maps(classes=4)]}, header=HEADER)
     with pytest.raises(PredictionsError, match="has 4 classes, the first item has 3"):
         predictions.maps[1]
+    own = replace(made.maps(), uncertainty={"mine": np.ones((4, 5))})
+    for maps, sentence in (
+        ([own, made.maps()], "has no own map 'uncertainty/mine', the first item has o"),
+        ([made.maps(), own], "has an own map 'uncertainty/mine', the first item has n"),
+    ):
+        predictions = build({"maps": maps}, header=HEADER)
+        with pytest.raises(PredictionsError, match=re.escape(sentence)):
+            predictions.maps[1]
+
+
+@pytest.mark.parametrize("ending", [".npz", ".safetensors"])
+def test_items_may_have_different_numbers_of_draws(tmp_path, ending):
+    draws = [1, 5, 2]
+    items = [made.maps(seed, draws=m) for seed, m in enumerate(draws)]
+    folder = write(tmp_path / "p", {"maps": items}, header=HEADER)
+    if ending == ".npz":  # a foreign folder: the index states no shapes
+        from safetensors.numpy import load_file
+
+        for row in range(3):
+            contents = load_file(folder / f"00000{row}.safetensors")
+            np.savez(folder / f"{row}.npz", **contents)
+        edit(folder, lambda i: [e.pop("shapes") for e in i["items"]])
+        edit(
+            folder,
+            lambda i: [e.update(file=f"{r}.npz") for r, e in enumerate(i["items"])],
+        )
+    for found in (read(folder), build({"maps": items}, header=HEADER)):
+        assert found.draws == 5
+        assert [len(maps.draw_labels) for maps in found.maps] == draws
+
+
+def test_own_maps_and_numbers_come_back(tmp_path):
+    rng = np.random.default_rng(0)
+    own = [rng.normal(size=(4, 5)) for _ in range(3)]
+    items = [
+        replace(made.maps(row), uncertainty={"mine": each, "other": -each})
+        for row, each in enumerate(own)
+    ]
+    whole = [0.5, 2, -1.0]
+    arrays = {"maps": items, "uncertainty/size": whole}
+    folder = write(tmp_path / "p", arrays, header=HEADER)
+    for found in (read(folder), build(arrays, header=HEADER)):
+        assert found.own_maps == ("mine", "other")
+        assert found.arrays["uncertainty/size"].tolist() == whole
+        for each, maps in zip(own, found.maps, strict=True):
+            np.testing.assert_allclose(maps.uncertainty["mine"], each, atol=1e-6)
+            assert maps.uncertainty["other"].dtype == np.float32
+    again = read(write(tmp_path / "again", read(folder)))
+    assert again.arrays["uncertainty/size"].tolist() == whole
+    np.testing.assert_array_equal(
+        again.maps[2].uncertainty["mine"], read(folder).maps[2].uncertainty["mine"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("uncertainty", "sentence"),
+    [
+        ({}, "uncertainty/size must be given for all items or none"),
+        ({"size": 1.0, "more": 1.0}, "uncertainty/more must be given for all items"),
+        ({"size": [1.0, 2.0]}, "uncertainty 'size' of an item must be one number"),
+        ({"size": "high"}, "uncertainty 'size' of an item must be one number"),
+        (0.5, "uncertainty must be a mapping of names to numbers, got float"),
+    ],
+)
+def test_numbers_of_an_item_are_checked_when_it_is_added(
+    tmp_path, uncertainty, sentence
+):
+    items = [("a", {"uncertainty": {"size": 1}}), ("b", {"uncertainty": uncertainty})]
+    with (
+        pytest.raises(PredictionsError, match=sentence),
+        SegmentationWriter(tmp_path / "p", header=HEADER) as writer,
+    ):
+        add_all(writer, *items)
+
+
+@pytest.mark.parametrize(
+    ("alter", "sentence"),
+    [
+        (
+            lambda i: i["items"][1].update({"uncertainty/size": 3}),
+            "'uncertainty/size' in index.json must be given for all items or none, row"
+            " 0 has none",
+        ),
+        (
+            lambda i: [e.update({"uncertainty/size": "x"}) for e in i["items"]],
+            "array 'uncertainty/size' must be numbers, got text such as 'x'",
+        ),
+        (
+            lambda i: [e.update({"uncertianty/size": 1}) for e in i["items"]],
+            "'uncertianty/size', which is not known. Did you mean 'uncertainty/size'?",
+        ),
+        (
+            lambda i: [e.update(uncertainty={"size": 1}) for e in i["items"]],
+            "has 'uncertainty', which is not known. Write it as 'uncertainty/<name>'",
+        ),
+    ],
+)
+def test_a_mistake_in_the_numbers_of_the_index_is_named(folder, alter, sentence):
+    edit(folder, alter)
+    refused(folder, sentence)
+
+
+def test_an_item_needs_no_raters(tmp_path):
+    bare = Maps(
+        **{n: getattr(made.maps(), n) for n in ("mean_probs", "draw_labels")},
+        expected_entropy=made.maps().expected_entropy,
+    )
+    items = [bare, made.maps(1), replace(made.maps(2), raters=None)]
+    folder = write(tmp_path / "p", {"maps": items}, header=HEADER)
+    assert [m.raters.shape for m in read(folder).maps] == [
+        (0, 4, 5),
+        (2, 4, 5),
+        (0, 4, 5),
+    ]
+
+
+@pytest.mark.parametrize("name", ["rater", "labels", "target", "mask"])
+def test_labels_under_another_name_are_not_lost(folder, name):
+    from safetensors.numpy import load_file
+
+    contents = load_file(folder / "000000.safetensors")
+    contents[name] = contents.pop("raters")
+    np.savez(folder / "0.npz", **contents)
+    edit(folder, lambda i: i["items"][0].update(file="0.npz", shapes=None))
+    with pytest.raises(PredictionsError, match=f"array '{name}' is not part of a segm"):
+        read(folder)
+
+
+def test_an_own_map_with_a_misspelt_name_is_not_lost(folder):
+    from safetensors.numpy import load_file
+
+    contents = load_file(folder / "000000.safetensors")
+    np.savez(folder / "0.npz", **contents, **{"uncertianty/a": np.ones((4, 5))})
+    edit(folder, lambda i: i["items"][0].update(file="0.npz"))
+    with pytest.raises(PredictionsError, match="Did you mean 'uncertainty/a'"):
+        read(folder)
+
+
+@pytest.mark.parametrize("shape", [(1, 4, 5), (4, 5), (1, 5), (5,)])
+def test_the_hint_for_one_channel_can_be_followed(shape):
+    rng = np.random.default_rng(0)
+    space = shape[1:] if shape[0] == 1 else shape
+    p = rng.random(shape)
+    maps = Maps(
+        mean_probs=p,
+        expected_entropy=np.zeros(space),
+        draw_labels=np.zeros((1, *space), np.uint8),
+        raters=np.zeros((1, *space), np.uint8),
+    )
+    with pytest.raises(PredictionsError, match="for P\\(y=1\\) alone store") as error:
+        build({"maps": [maps]})
+    code = re.search(r"store (np\.\w+\(\[.*?\]\))", str(error.value))[1]
+    followed = replace(maps, mean_probs=eval(code, {"np": np, "mean_probs": p}))
+    found = build({"maps": [followed]}).maps[0]
+    np.testing.assert_allclose(found.mean_probs[1], p.reshape(space), atol=1e-6)
 
 
 INDEX = [
@@ -570,9 +738,9 @@ def test_a_link_out_of_the_folder_is_refused(folder, tmp_path):
 def test_a_folder_without_index_is_refused(tmp_path):
     refused(tmp_path, "is a folder without index.json")
     (tmp_path / "index.json").write_text("{")
-    refused(tmp_path, "index.json must be a JSON object, got b'{'")
+    refused(tmp_path, "index.json must be a JSON object, got '{'")
     (tmp_path / "index.json").write_text("[]")
-    refused(tmp_path, """got b'[]'; write {"header": {...}, "items": [{"item": ...""")
+    refused(tmp_path, """got '[]'; write {"header": {...}, "items": [{"item": ...""")
 
 
 def test_the_index_alone_is_refused_with_the_folder_to_give(folder):

@@ -174,6 +174,57 @@ def test_promises_of_two_targets_hold_together():
     assert not too_many(broken, 150, 0.2)
 
 
+def rare(seed, n, share):
+    """Return items of which few are positive; sensitivity of the kept is 1 - 0.15 t."""
+    rng = np.random.default_rng(seed)
+    target = (rng.random(n) < share).astype(int)
+    uncertainty = rng.random(n)
+    correct = rng.random(n) >= np.where(target == 1, 0.3 * uncertainty, 0.05)
+    return labelled(correct, uncertainty, target)
+
+
+def test_the_sensitivity_of_a_rare_class_is_promised_and_kept():
+    found = broken = 0
+    options = ReferralOptions(uncertainty="own", sensitivity=0.87)
+    for seed in range(60):
+        plan = qualms.refer(rare(seed, 800, 0.15), confidence=0.8, options=options)
+        found += plan.found
+        broken += plan.found and plan.threshold > 0.13 / 0.15
+    # Fifty tests at ranks of all 800 items, each at a fiftieth of the risk, found 9.
+    assert found > 20
+    assert not too_many(broken, 60, 0.2)
+
+
+def test_fewer_items_are_referred_than_by_fifty_tests():
+    referred = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        uncertainty = rng.random(500)
+        correct = rng.random(500) >= 0.5 * uncertainty**2
+        plan = qualms.refer(labelled(correct, uncertainty), accuracy=0.9, options=OWN)
+        referred.append(plan.shown.referred if plan.found else 1.0)
+    # Fifty tests, each at a fiftieth of the risk, referred 47 % of these items.
+    assert np.mean(referred) < 0.42
+
+
+def test_starts_are_counted_among_the_items_that_are_asked_about():
+    arrays = rare(0, 800, 0.1)
+    positives = int(arrays["target"].sum())
+    assert 50 <= positives < 100
+
+    def starts(**asked):
+        options = ReferralOptions(uncertainty="own", **asked)
+        accuracy = None if asked else 0.8
+        return qualms.refer(arrays, accuracy=accuracy, options=options).promise.tested
+
+    # All, half, ... down to 25 of 800 items, and three quarters; fewer than 100 are
+    # positives, 701 to 750 negatives.
+    assert starts() == 7
+    assert starts(sensitivity=0.7) == 2
+    assert starts(specificity=0.7) == 6
+    assert starts(sensitivity=0.7, specificity=0.7) == 2
+
+
 def test_the_overview_promises_hold_all_at_once():
     broken = 0
     for seed in range(120):
@@ -214,9 +265,9 @@ def test_what_cannot_be_promised_is_said_with_the_best_that_can():
 
 @pytest.mark.parametrize("size", [1, 3])
 @pytest.mark.parametrize(
-    # Thirty items have thirty ranks, five times as many have fifty.
+    # Twenty items have one start, three times as many have two.
     ("n", "wrong", "accuracy"),
-    [(30, 0, 0.95), (30, 1, 0.95), (45, 2, 0.98), (150, 2, 0.98)],
+    [(20, 0, 0.95), (30, 1, 0.95), (45, 2, 0.98), (150, 2, 0.98)],
 )
 def test_as_many_items_as_are_said_to_be_needed_are_enough(n, wrong, accuracy, size):
     """Repeat the items, which is more like them than new items could be."""

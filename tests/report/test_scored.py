@@ -61,7 +61,7 @@ def test_the_table_has_every_score_of_every_file(two):
         for line in table.lines
         if (line.keys["score"], line.section) == ("accuracy", "all")
     )
-    row = two.results[0].row("accuracy")
+    row = two.results[0].row("accuracy", subset="all")
     assert (line.cells[0].mean, line.cells[0].low) == (row.value, row.low)
     assert line.labels[0] == "↑ Accuracy"
     assert {line.section for line in table.lines} >= {"all", "in-domain", "shifted"}
@@ -124,7 +124,7 @@ def test_writing_is_atomic(two, tmp_path, monkeypatch):
 
 def test_json_says_settings_as_mappings(two):
     data = to_json(two)
-    assert data["format"] == 3
+    assert data["format"] == 4
     rows = data["files"][0]["scores"]
     assert {"uncertainty": "entropy"} in [row["settings"] for row in rows]
     assert all("variant" not in row for row in rows)

@@ -57,3 +57,8 @@ def test_images_of_two_sizes_are_told_to_be_joined():
 def test_a_referral_curve_with_swapped_arguments_says_so(curve):
     with pytest.raises(TypeError, match="the name of the score comes first"):
         curve(PROB, TARGET, "accuracy")
+
+
+def test_a_direction_that_is_none_is_answered_with_those_there_are():
+    with pytest.raises(ValueError, match="one of higher, lower, neither, got 'less'"):
+        scores.as_score(label="Mine", better="less")

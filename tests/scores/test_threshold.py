@@ -8,6 +8,8 @@ from scipy import stats
 
 from qualms.scores.threshold import referral_threshold
 
+RISK = 0.05 / 7
+
 tiny_items = st.lists(
     st.tuples(st.booleans(), st.integers(0, 5)), min_size=1, max_size=12
 ).map(lambda rows: tuple(np.array(column) for column in zip(*rows, strict=True)))
@@ -136,10 +138,90 @@ def test_a_guaranteed_threshold_passes_the_binomial_test_of_scipy():
         test = stats.binomtest(wrong, int(kept.sum()), 0.1, alternative="less")
         return test.pvalue
 
-    assert p_value(found.guaranteed_threshold) <= 0.05 / 50
-    later = np.sort(uncertainty)[20:1000:20]
-    later = later[later > found.guaranteed_threshold]
-    assert min(p_value(threshold) for threshold in later) > 0.05 / 50
+    # Seven starts: 31, 62, 125, 250, 500, 750 and 1,000 items kept. The walk begins at
+    # the last one that passes and ends before the first threshold that does not.
+    ascending = np.append(np.sort(uncertainty), np.inf)
+    passed = [
+        n for n in (31, 62, 125, 250, 500, 750, 1000) if p_value(ascending[n]) <= RISK
+    ]
+    assert found.guaranteed_threshold > ascending[passed[-1]]
+    after = int(np.sum(uncertainty < found.guaranteed_threshold))
+    walk = [p_value(ascending[n]) for n in range(passed[-1], after + 1)]
+    assert max(walk) <= RISK
+    assert p_value(ascending[after + 1]) > RISK
+
+
+def reached_by_any_walk(correct, uncertainty, accuracy, confidence):
+    """Return the largest threshold that a walk reaches, each walked on its own."""
+    n, thresholds = len(correct), [-np.inf, *candidates(uncertainty)]
+    starts = [n]
+    while starts[-1] // 2 >= 25:
+        starts.append(starts[-1] // 2)
+    starts += [3 * n // 4] if n >= 200 else []
+
+    def passes(threshold):
+        kept = uncertainty < threshold
+        wrong = int(np.sum(kept & ~correct))
+        # The exact sum of binomial chances.
+        p = stats.binom.cdf(wrong, kept.sum(), 1 - accuracy) if kept.any() else 1.0
+        return p <= (1 - confidence) / len(starts)
+
+    reached = [np.nan]
+    for start in starts:
+        walk = iter(
+            threshold
+            for i, threshold in enumerate(thresholds)
+            if i + 1 == len(thresholds)
+            or np.sum(uncertainty < thresholds[i + 1]) > start
+        )
+        while (threshold := next(walk, None)) is not None and passes(threshold):
+            reached.append(threshold)
+    return np.nanmax(reached) if len(reached) > 1 else np.nan
+
+
+@pytest.mark.parametrize("levels", [4, 30, 10**6])
+@pytest.mark.parametrize("n", [1, 3, 24, 50, 120, 260])
+def test_the_guarantee_is_the_furthest_that_any_walk_reaches(n, levels):
+    rng = np.random.default_rng([n, levels])
+    found = 0
+    for accuracy in (0.6, 0.8, 0.9):
+        uncertainty = np.floor(levels * rng.random(n))
+        correct = rng.random(n) >= 0.3 * uncertainty / levels
+        choice = referral_threshold(
+            correct, uncertainty, accuracy=accuracy, confidence=0.8
+        )
+        expected = reached_by_any_walk(correct, uncertainty, accuracy, 0.8)
+        np.testing.assert_equal(choice.guaranteed_threshold, expected)
+        found += not np.isnan(expected)
+    assert found or n < 24
+
+
+@pytest.mark.parametrize(
+    ("n", "accuracy", "confidence", "enough"),
+    [
+        # One start: 22 right items are needed for 0.9, since 0.9 ** 22 < 0.1.
+        (21, 0.9, 0.9, False),
+        (22, 0.9, 0.9, True),
+        (1, 0.2, 0.7, True),
+        (3, 0.5, 0.9, False),
+        (3, 0.4, 0.9, True),
+    ],
+)
+@pytest.mark.parametrize("constant", [False, True])
+def test_few_items_that_are_all_right_guarantee_what_they_can(
+    n, accuracy, confidence, enough, constant
+):
+    uncertainty = np.zeros(n) if constant else np.arange(n)
+    choice = referral_threshold(
+        np.ones(n), uncertainty, accuracy=accuracy, confidence=confidence
+    )
+    assert choice.guaranteed_threshold == (
+        np.inf if enough else pytest.approx(np.nan, nan_ok=True)
+    )
+    none = referral_threshold(
+        np.zeros(n), uncertainty, accuracy=accuracy, confidence=confidence
+    )
+    assert np.isnan(none.guaranteed_threshold)
 
 
 @pytest.mark.parametrize("levels", [None, 7])

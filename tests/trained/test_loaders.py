@@ -101,6 +101,23 @@ def test_several_inputs_go_to_the_model_by_name_or_position():
         predicted([((image[:5], table[5:], kind[:5]), Y[:5])], network)
 
 
+def test_a_model_that_cannot_take_its_inputs_is_answered_with_their_shape():
+    said = r"fails on inputs of shape \(5, 4\) \(RuntimeError: mat1 .*\); the loader"
+    with pytest.raises(ValueError, match=said):
+        predicted(halves(X, Y), nn.Linear(6, CLASSES))
+    several = [((x, x[:, 1:]), y) for x, y in halves(X, Y)]
+    said = r"fails on inputs of shape \(5, 4\), \(5, 3\) \(TypeError"
+    with pytest.raises(ValueError, match=said):
+        predicted(several, model())
+
+
+def test_a_field_that_no_header_has_is_refused():
+    with pytest.raises(ValueError, match=r"no field 'datset'\. Did you mean 'dataset'"):
+        predicted(halves(X, Y), header={"datset": "birds"})
+    found = predicted(halves(X, Y), header={"dataset": "birds", "about": {"x": 1}})
+    assert found.header.dataset == "birds"
+
+
 def test_a_dataset_is_enough(tmp_path):
     expected = predicted(halves(X, Y)).arrays["probs"]
     found = predicted(TensorDataset(X, Y), out=tmp_path / "p.npz")

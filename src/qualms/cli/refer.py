@@ -6,6 +6,8 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from qualms.cli._outputs import refuse_overwriting
+
 WITH_APPLY = {"file", "apply", "items", "logits", "seed", "as_json"}
 """Options that --apply takes."""
 
@@ -82,6 +84,7 @@ def refer(
     they look like those the plan was made on. Exit code 1: no threshold can promise
     what was asked, or the new items do not look like those of the plan.
     """
+    refuse_overwriting([plan, items], [file, apply, *(on or ())])
     if apply is not None:
         _check_with_apply(context)
         _apply(apply, file, items, logits=logits, seed=seed, as_json=as_json)

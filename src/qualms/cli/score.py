@@ -15,6 +15,7 @@ import typer
 
 from qualms.cli._complete import complete_scores
 from qualms.cli._include import Include
+from qualms.cli._outputs import refuse_overwriting
 
 if TYPE_CHECKING:
     from qualms.evaluate import ScoreOptions
@@ -60,6 +61,14 @@ def score(
     by_group: Annotated[
         bool, typer.Option("--by-group", help="Also each group on its own.")
     ] = False,
+    subset: Annotated[
+        str,
+        typer.Option(
+            metavar="in_domain|shifted|all",
+            help="Items that everything is about; by default in-domain ones with the"
+            " shifted ones beside them, or all.",
+        ),
+    ] = "",
     chosen: Annotated[
         str,
         typer.Option(
@@ -112,10 +121,10 @@ def score(
     # Modules stay; searching them for garbage takes a fifth of a short command.
     gc.freeze()
     gc.enable()
-    _check_writable(html, curves)
+    _check_writable(html, curves, [*files, *(val or ()), gallery])
     intervals: dict[str, Any] = {"resamples": resamples, "level": level, "seed": seed}
     more: dict[str, Any] = {"alpha": alpha, "nearest": tuple(nearest or ())}
-    options = ScoreOptions(by_group=by_group, **intervals, **more)
+    options = ScoreOptions(by_group=by_group, subset=subset, **intervals, **more)
     scores_of = partial(
         score_files,
         files,
@@ -150,10 +159,13 @@ def score(
             )
 
 
-def _check_writable(html: Path | None, curves: Path | None) -> None:
+def _check_writable(
+    html: Path | None, curves: Path | None, inputs: list[Path | None]
+) -> None:
     """Raise before the work if a file cannot be written."""
     from qualms.report import check_page, check_room
 
+    refuse_overwriting([html, curves], inputs)
     if html is not None:
         check_page(html)
     if curves is not None:

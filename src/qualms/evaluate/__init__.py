@@ -3,7 +3,12 @@
 from qualms.evaluate._accumulator import Accumulator
 from qualms.evaluate._compare import Comparison, Contrast, compare
 from qualms.evaluate._results import Results
-from qualms.evaluate._selected import with_main_scores, with_rows, with_scores
+from qualms.evaluate._selected import (
+    with_main_scores,
+    with_rows,
+    with_scores,
+    with_shown_items,
+)
 from qualms.evaluate.entry import (
     Curve,
     Entry,
@@ -39,4 +44,5 @@ __all__ = [
     "with_main_scores",
     "with_rows",
     "with_scores",
+    "with_shown_items",
 ]

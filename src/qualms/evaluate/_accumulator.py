@@ -102,6 +102,7 @@ class Accumulator:
         seed: int | None = None,
         alpha: float | None = None,
         by_group: bool | None = None,
+        subset: str | None = None,
     ) -> Results:
         """Return every score of the items so far; for options see `qualms.score`."""
         if isinstance(val, Accumulator):
@@ -116,6 +117,7 @@ class Accumulator:
             seed=seed,
             alpha=alpha,
             by_group=by_group,
+            subset=subset,
         )
 
     def reset(self) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from qualms.evaluate._estimates import Designs, Estimated, influences_of
 from qualms.evaluate.entry import Entry, parameters
+from qualms.evaluate.subsets import is_group, shown_subsets, subset_label
 from qualms.inference import Design, influence_difference, mean_influence
 from qualms.labels import values_text
 from qualms.scores import Difference
@@ -41,9 +42,20 @@ class NamedDead(NamedTuple):
 
 
 def name_dead(
-    numbers: Sequence[Estimated], design: Design, *, level: float = 0.95
+    numbers: Sequence[Estimated],
+    design: Design,
+    *,
+    level: float = 0.95,
+    wanted: str = "",
 ) -> NamedDead:
-    """Return `numbers` with those that judge a dead uncertainty unranked, and notes."""
+    """Return `numbers` with those that judge a dead uncertainty unranked, and notes.
+
+    Args:
+        numbers: The scores of one file or line.
+        design: How its items were drawn.
+        level: Level of the intervals.
+        wanted: The set of items that the user asked for; '' for none.
+    """
     designs = Designs(design)
     judging: dict[_Ordering, list[Estimated]] = {}
     for number in numbers:
@@ -52,8 +64,7 @@ def name_dead(
     dead = {
         place: reason
         for place, own in judging.items()
-        if not place.subset.startswith("group=")
-        and (reason := _why_dead(own, designs, level))
+        if not is_group(place.subset) and (reason := _why_dead(own, designs, level))
     }
     unranked = [
         _unranked(n, dead[_place(n.entry)])
@@ -61,7 +72,8 @@ def name_dead(
         else n
         for n in numbers
     ]
-    return NamedDead(unranked, tuple(dict.fromkeys(_notes(dead, judging))))
+    shown = shown_subsets({place.subset for place in judging}, wanted=wanted)
+    return NamedDead(unranked, tuple(dict.fromkeys(_notes(dead, judging, shown))))
 
 
 @cache
@@ -79,17 +91,20 @@ def _unranked(number: Estimated, reason: str) -> Estimated:
 
 
 def _notes(
-    dead: dict[_Ordering, str], judging: dict[_Ordering, list[Estimated]]
+    dead: dict[_Ordering, str],
+    judging: dict[_Ordering, list[Estimated]],
+    shown: Sequence[str],
 ) -> Iterator[str]:
-    """Yield a note for each uncertainty, about all items where it is dead on these."""
+    """Yield a note for each uncertainty, about the first shown items it is dead on."""
     known = set()
-    first = sorted(dead, key=lambda place: place.subset != "all")
+    places = [place for place in dead if place.subset in shown]
+    first = sorted(places, key=lambda place: shown.index(place.subset))
     for place, reason in ((place, dead[place]) for place in first):
         if place.settings in known:
             continue
         known.add(place.settings)
         name = values_text(judging[place][0].entry.settings)
-        items = {"all": ""}.get(place.subset, f" ({place.subset.replace('_', '-')})")
+        items = {"all": ""}.get(place.subset, f" ({subset_label(place.subset)})")
         subject = f"uncertainty {name!r}" if name else "the uncertainty"
         yield f"{subject}{items} {reason}; it is not ranked"
 

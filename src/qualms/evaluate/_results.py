@@ -1,7 +1,7 @@
 """The results of one predictions file."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from qualms.evaluate.entry import Curve, Histogram
@@ -13,13 +13,16 @@ from qualms.evaluate.notebook import (
     pandas_frame,
 )
 from qualms.evaluate.rows import QUESTIONS, Answer, ScoreRow
+from qualms.evaluate.subsets import (
+    SIDE_BY_SIDE,
+    is_group,
+    shown_things,
+    subset_label,
+)
 from qualms.inference import Design
 from qualms.labels import labels_text
 from qualms.predictions import Header, Predictions
 from qualms.wording import plural, suggest
-
-_BESIDE = ("all", "in_domain", "shifted")
-"""Subsets that stand beside each other in a notebook."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,27 +49,60 @@ class Results:
     """The sample and cluster of each item."""
     verdict: tuple[Answer, ...] = field(default=(), repr=False, compare=False)
     """The scores in words (docs/verdict.md)."""
+    subsets: tuple[str, ...] = ("all",)
+    """Sets of items that tables, pages and pictures show beside each other. The verdict
+    and `results[...]` are about the first of them."""
 
-    def row(self, score: str, *, subset: str = "all", **settings: Any) -> ScoreRow:
+    @property
+    def subset(self) -> str:
+        """The items that the verdict and `results[...]` are about.
+
+        They are the in-domain ones where the file marks some of its items as shifted,
+        else all, unless the caller chose others.
+        """
+        return self.subsets[0]
+
+    @property
+    def has_shift(self) -> bool:
+        """Whether there are scores of in-domain and of shifted items."""
+        return {*SIDE_BY_SIDE} <= {row.subset for row in self.rows}
+
+    def row(
+        self, score: str, *, subset: str | None = None, **settings: Any
+    ) -> ScoreRow:
         """Return the first row of `score` with these settings.
 
         `results.row("aurc", subset="shifted", uncertainty="epistemic")`.
+
+        Args:
+            score: Name of the score.
+            subset: Its items; by default those that the verdict is about, or all where
+                the score is about in-domain and shifted items together, as an OOD score
+                is. In-domain and shifted items together are "all".
+            settings: Such as `uncertainty`, where there are several.
         """
-        for row in self.rows:
-            fits = all(row.settings.get(name) == v for name, v in settings.items())
-            if row.score == score and row.subset == subset and fits:
-                return row
+        for candidate in self._places(subset):
+            for row in self.rows:
+                fits = all(row.settings.get(name) == v for name, v in settings.items())
+                if row.score == score and row.subset == candidate and fits:
+                    return row
         names = sorted({row.score for row in self.rows})
         at = f" with {labels_text(settings)}" if settings else ""
         raise LookupError(
-            f"no {score!r} on {subset!r} items{at} in {self.name}."
+            f"no {score!r} on {subset or self.subset!r} items{at} in {self.name}."
             f"{suggest(score, names)} It has {', '.join(names)}."
         )
+
+    def _places(self, subset: str | None) -> tuple[str, ...]:
+        """Return the subsets of rows in which a score is sought, one after another."""
+        if subset is None:
+            return self.subset, "all"
+        return (subset, f"{self.subset}/{subset}") if is_group(subset) else (subset,)
 
     def __getitem__(self, name: str) -> ScoreRow:
         """Return the row of a score, such as "ece", or "shifted/ece" for a subset."""
         subset, _, score = name.rpartition("/")
-        return self.row(score, subset=subset or "all")
+        return self.row(score, subset=subset or None)
 
     def to_frame(self) -> Any:
         """Return the rows as a DataFrame of pandas, one column per field and setting.
@@ -75,6 +111,19 @@ class Results:
             ImportError: If pandas is not installed.
         """
         return pandas_frame([_flat(row) for row in self.rows], instead="read .rows")
+
+    def shown(self) -> "Results":
+        """Return what tables, pages and pictures show: what is about `subsets`.
+
+        Scores of in-domain and shifted items together, such as OOD scores, are among
+        them where they do not exist apart.
+        """
+        return replace(
+            self,
+            rows=shown_things(self.rows, self.subsets, what=lambda row: row.key[::2]),
+            curves=shown_things(self.curves, self.subsets, what=_drawn),
+            histograms=shown_things(self.histograms, self.subsets, what=_drawn),
+        )
 
     def __repr__(self) -> str:
         subsets = dict.fromkeys(row.subset for row in self.rows)
@@ -90,7 +139,8 @@ class Results:
             what: A score: its reliability diagram, ROC or risk-coverage curve where it
                 has one, else its values with intervals. Or the name of a curve or
                 histogram, such as "referral_accuracy" or "uncertainty/entropy".
-                "shifted/ece" is of these items alone.
+                "shifted/ece" is of these items alone, "all/ece" of in-domain and
+                shifted ones together.
             axes: Where to draw; new axes by default.
         """
         from qualms import plot  # drawing lies above judging
@@ -99,9 +149,11 @@ class Results:
 
     def _repr_html_(self) -> str:
         # Jupyter shows the main scores; the report package owns the real page.
-        rows = main_rows(self.task, self.rows)
-        subsets = [s for s in _BESIDE if any(row.subset == s for row in rows)]
-        names = [subset.replace("_", "-") for subset in subsets]
+        rows = main_rows(self.task, self.shown().rows)
+        subsets = [
+            s for s in ("all", *SIDE_BY_SIDE) if any(r.subset == s for r in rows)
+        ]
+        names = list(map(subset_label, subsets))
         title = f"{self.name}: {self.task}, {self.n} {plural(self.n, 'item')}"
         kinds = dict.fromkeys((row.label, row.detail) for row in rows)
         cells = {(row.label, row.detail, row.subset): row for row in rows}
@@ -123,6 +175,10 @@ class Results:
         )
         more = f"All {len(self.rows)} rows: .to_frame(). Pictures: .plot(name)."
         return answers + table + notebook_lines([more])
+
+
+def _drawn(drawing: Curve | Histogram) -> tuple[str, str]:
+    return drawing.name, labels_text(drawing.settings)
 
 
 def _flat(row: ScoreRow) -> dict[str, Any]:

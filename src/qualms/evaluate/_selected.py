@@ -42,6 +42,17 @@ def with_scores(scored: Scored, score_names: Iterable[str]) -> Scored:
     return _with_kinds(scored, sorted(kinds, key=lambda kind: order[kind[0]]))
 
 
+def with_shown_items(scored: Scored) -> Scored:
+    """Return `scored` with what is about the items that each file's results show.
+
+    In-domain and shifted items together have scores, curves and histograms of their
+    own where neither has them alone, or where the user asked for them.
+    """
+    results = [result.shown() for result in scored.results]
+    keys = [row.key for result in results for row in result.rows]
+    return with_rows(Scored(results=tuple(results), comparison=scored.comparison), keys)
+
+
 def _with_kinds(scored: Scored, kinds: Sequence[Kind]) -> Scored:
     """Return `scored` with only the rows of these scores and settings, in order."""
     order = {kind: number for number, kind in enumerate(kinds)}

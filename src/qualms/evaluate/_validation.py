@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qualms.predictions import Header, Maps, Predictions, pairing, same_items
 
@@ -132,11 +133,18 @@ def _same_items_note(predictions: Predictions, val: Predictions) -> Iterator[str
 
 
 def _same_maps(maps: Sequence[Maps], others: Sequence[Maps]) -> bool:
-    """Return whether raters agree on the first, the middle and the last item."""
+    """Return whether the first, the middle and the last item are the same.
+
+    Their raters tell, or what is predicted of those that nobody labelled.
+    """
     if len(maps) != len(others):
         return False
     rows = {0, len(maps) // 2, len(maps) - 1}
-    pairs = [(maps[row].raters, others[row].raters) for row in rows]
+    pairs = [(_telling(maps[row]), _telling(others[row])) for row in rows]
     # Different items look alike if their raters draw nothing.
     drawn = [pair for pair in pairs if np.ptp(pair[0])]
     return bool(drawn) and all(np.array_equal(*pair) for pair in drawn)
+
+
+def _telling(maps: Maps) -> NDArray[Any]:
+    return maps.raters if len(maps.raters) else maps.mean_probs

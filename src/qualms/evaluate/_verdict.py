@@ -16,6 +16,7 @@ import numpy as np
 from qualms.evaluate._estimates import Designs, influences_of
 from qualms.evaluate._results import Results
 from qualms.evaluate.rows import Answer, Question, ScoreRow, YesNo
+from qualms.evaluate.subsets import SIDE_BY_SIDE
 from qualms.inference import (
     Bounded,
     Influence,
@@ -40,6 +41,7 @@ FEWEST = 10
 """With fewer items nothing is decided."""
 DASH = "\N{EN DASH}"
 NO_UNCERTAINTY = "the file holds no uncertainty"
+NO_LABELS = "no item has labels"
 NO_SHIFT = "no item is marked as shifted, or all are"
 
 
@@ -58,16 +60,19 @@ _Rule = Callable[[Results, str], _Reply]
 def verdict_of(results: Results) -> tuple[Answer, ...]:
     """Return the answers for one file.
 
-    The first three are about in-domain items where only some items are shifted.
+    The first three are about `results.subset`.
     """
+    if results.task == "segmentation" and _row(results, "dice", "all") is None:
+        unasked = _Reply("not asked", NO_LABELS)._asdict()
+        return tuple(Answer(question=q, **unasked) for q in _RULES[results.task])
     sizes: dict[str, int] = {}
     for row in results.rows:
         sizes[row.subset] = max(row.n, sizes.get(row.subset, 0))
-    items = "in_domain" if {"in_domain", "shifted"} <= sizes.keys() else "all"
+    items = results.subset
     answers = []
     for question, rule in _RULES[results.task].items():
         reply = rule(results, items)
-        subsets = ("shifted", items) if question == "survives_shift" else (items,)
+        subsets = SIDE_BY_SIDE if question == "survives_shift" else (items,)
         fewest = min(sizes.get(subset, results.n) for subset in subsets)
         if fewest < FEWEST and reply.answer in ("yes", "no"):
             only = f"only {fewest} {plural(fewest, 'item')}"
@@ -158,7 +163,9 @@ def _maps_survive(results: Results, items: str) -> _Reply:
 
 def _overlap_score(results: Results) -> str:
     """Return the Dice to judge by; pooled Dice is dominated by the background."""
-    return "dice" if _row(results, "macro_dice", "all") is None else "macro_dice"
+    return (
+        "macro_dice" if any(r.score == "macro_dice" for r in results.rows) else "dice"
+    )
 
 
 def _neighbours_accurate(results: Results, items: str) -> _Reply:
@@ -244,10 +251,10 @@ def _survives(score: str, label: str, error: tuple[str, str] | None = None) -> _
     `error` is the name and label of an error that must not rise by more than it either.
     """
 
-    def rule(results: Results, items: str) -> _Reply:
-        if items == "all":
+    def rule(results: Results, _items: str) -> _Reply:
+        if not results.has_shift:
             return _Reply("not asked", NO_SHIFT)
-        before, after = (results.row(score, subset=s) for s in (items, "shifted"))
+        before, after = (results.row(score, subset=s) for s in SIDE_BY_SIDE)
         fall = difference_of_samples(before, after)
         answer = _compare(fall, MARGIN, above=False)
         change = f"{label} {before.value:.2f} → {after.value:.2f}"
@@ -259,7 +266,7 @@ def _survives(score: str, label: str, error: tuple[str, str] | None = None) -> _
 
 def _with_error(reply: _Reply, results: Results, score: str, label: str) -> _Reply:
     """Return `reply`, unless an error rises by more than the margin."""
-    before, after = (_row(results, score, s) for s in ("in_domain", "shifted"))
+    before, after = (_row(results, score, s) for s in SIDE_BY_SIDE)
     if before is None or after is None:
         return reply
     rise = difference_of_samples(after, before)
@@ -268,11 +275,11 @@ def _with_error(reply: _Reply, results: Results, score: str, label: str) -> _Rep
     return _Reply(answer, f"{reply.because}, {change}")
 
 
-def _intervals_survive(results: Results, items: str) -> _Reply:
-    if items == "all":
+def _intervals_survive(results: Results, _items: str) -> _Reply:
+    if not results.has_shift:
         return _Reply("not asked", NO_SHIFT)
     row = _row(results, "coverage", "shifted")
-    before, after = (_row(results, "mae", subset) for subset in (items, "shifted"))
+    before, after = (_row(results, "mae", subset) for subset in SIDE_BY_SIDE)
     replies: list[_Reply] = []
     if row is not None and row.entry is not None and row.entry.aim is not None:
         answer = _compare(row, row.entry.aim - MARGIN, above=True)

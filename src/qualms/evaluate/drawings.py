@@ -123,7 +123,7 @@ def graded_histograms(
 
 
 def reliability_curve(
-    probs: Array, target: Index, *, settings: Mapping[str, str]
+    probs: Array, target: Index, *, subset: str, settings: Mapping[str, str]
 ) -> Curve:
     """Return the accuracy against confidence in 15 bins, with Wilson 95 % intervals."""
     bins = scores.reliability(probs, target, bins=RELIABILITY_BINS)
@@ -133,7 +133,7 @@ def reliability_curve(
     return Curve(
         name="reliability",
         label="accuracy",
-        subset="all",
+        subset=subset,
         settings=settings,
         x_label="confidence",
         x=confidence,
@@ -143,22 +143,37 @@ def reliability_curve(
     )
 
 
-def histogram(
-    values: Array, parts: Mapping[str, Flags], *, name: str, subset: str = "all"
-) -> Histogram:
-    """Return counts of `values` in 40 equal bins, for each part of the items."""
-    edges = _edges(values)
-    counts = {
-        part: np.histogram(values[chosen], bins=edges)[0].astype(float)
-        for part, chosen in parts.items()
-    }
-    return Histogram(
-        name=f"uncertainty/{name}",
-        label=name,
-        subset=subset,
-        edges=edges,
-        parts=counts,
-    )
+def histograms(
+    values: Array,
+    parts: Mapping[str, Flags],
+    subsets: Mapping[str, Index],
+    *,
+    name: str,
+) -> Iterator[Histogram]:
+    """Yield counts of `values` in 40 equal bins for each subset, all with equal bins.
+
+    Args:
+        values: (N,) uncertainty of each item.
+        parts: Which of the items (N,) are right and which are wrong, by name.
+        subsets: Item indices by subset.
+        name: Name of the uncertainty.
+    """
+    chosen = [index for index in subsets.values() if len(index)]
+    if not chosen:
+        return
+    edges = _edges(values[np.concatenate(chosen)])
+    for subset, index in subsets.items():
+        counts = {
+            part: np.histogram(values[index[flags[index]]], bins=edges)[0].astype(float)
+            for part, flags in parts.items()
+        }
+        yield Histogram(
+            name=f"uncertainty/{name}",
+            label=name,
+            subset=subset,
+            edges=edges,
+            parts=counts,
+        )
 
 
 def _edges(values: Array) -> Array:

@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.arrays import Array, Index
+from qualms.evaluate.subsets import CHOICES
 from qualms.inference import Design, Influence, influence_of
 from qualms.predictions import Predictions
 from qualms.processes import Workforce, cores
 from qualms.scores import Better, about
 from qualms.scores.resampling import score_of_copies
+from qualms.wording import suggest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -239,6 +241,10 @@ class ScoreOptions:
     level: float = 0.95
     seed: int = 0
     by_group: bool = False
+    subset: str = ""
+    """Items that the verdict, tables and pictures are about: in_domain, shifted or all.
+    '' for in-domain ones with the shifted ones beside them, or all where the file does
+    not mark some as shifted. The rows of every set are there in any case."""
     alpha: float = 0.1
     workers: int = field(default_factory=cores)
     """Threads for intervals, and threads or processes for segmentation items; they
@@ -257,5 +263,10 @@ class ScoreOptions:
                 raise ValueError(f"{name} must lie between 0 and 1, got {share}")
         if self.resamples < 0:
             raise ValueError(f"resamples must be 0 or more, got {self.resamples}")
+        if self.subset not in ("", *CHOICES):
+            raise ValueError(
+                f"subset must be one of {', '.join(CHOICES)}, got {self.subset!r}."
+                f"{suggest(self.subset, CHOICES)}"
+            )
         if any(k < 1 for k in self.nearest):
             raise ValueError(f"nearest must be 1 or more, got {min(self.nearest)}")

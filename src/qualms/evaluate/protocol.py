@@ -100,7 +100,13 @@ def _joined(inside: Predictions, outside: Predictions) -> Predictions:
     maps = None
     if inside.maps is not None and outside.maps is not None:
         maps = join_maps(inside.maps, outside.maps)
-    return replace(inside, arrays=arrays, maps=maps, n=inside.n + outside.n)
+    return replace(
+        inside,
+        arrays=arrays,
+        maps=maps,
+        n=inside.n + outside.n,
+        draws=max(inside.draws, outside.draws),
+    )
 
 
 def _with_known(one: Predictions, both: Sequence[Predictions]) -> Predictions:

@@ -19,9 +19,11 @@ from qualms.evaluate._verdict import verdict_of
 from qualms.evaluate.entry import Judgement, ScoreOptions
 from qualms.evaluate.rows import ScoreRow
 from qualms.evaluate.segmented import measuring
+from qualms.evaluate.subsets import require_subset, shown_subsets
 from qualms.predictions import Frame, Header, Predictions, build, read
 from qualms.scores import about, shared_sorts
 from qualms.shelf import find
+from qualms.wording import plural
 
 Source = str | Path | Mapping[str, Any] | Frame | Predictions
 TaskJudge = Callable[[Predictions, Predictions | None, ScoreOptions], Judgement]
@@ -52,6 +54,7 @@ def score(  # noqa: PLR0913 - the options of the command
     seed: int | None = None,
     alpha: float | None = None,
     by_group: bool | None = None,
+    subset: str | None = None,
 ) -> Results:
     """Return every score of a predictions file, with intervals, as `qualms score` does.
 
@@ -73,8 +76,11 @@ def score(  # noqa: PLR0913 - the options of the command
         seed: Seed of everything random.
         alpha: Intervals and conformal sets aim at a coverage of 1 - alpha.
         by_group: Score every group, too.
+        subset: Items that the verdict, tables and pictures are about: in_domain,
+            shifted, or all (both together). By default in-domain ones with the shifted
+            ones beside them, where the file marks some of its items as shifted.
 
-    The last five override `options`.
+    The last six override `options`.
     """
     arguments = {
         "resamples": resamples,
@@ -82,6 +88,7 @@ def score(  # noqa: PLR0913 - the options of the command
         "seed": seed,
         "alpha": alpha,
         "by_group": by_group,
+        "subset": subset,
     }
     changes: dict[str, Any] = {k: v for k, v in arguments.items() if v is not None}
     reader = _Reader(task=task, logits=logits, renormalise=renormalise)
@@ -104,6 +111,7 @@ def _scored(
     force_val: bool,
     shared_val: bool = False,
 ) -> Results:
+    require_subset(predictions, options.subset)
     notes: tuple[str, ...] = ()
     if val is not None:
         notes = check_validation(predictions, val, force=force_val, shared=shared_val)
@@ -112,15 +120,19 @@ def _scored(
     with shared_sorts(), measuring(options) as options:
         judgement = judge_file(predictions, val, options)
         estimates, dead = name_dead(
-            estimated([judgement], options), judgement.design, level=options.level
+            estimated([judgement], options),
+            judgement.design,
+            level=options.level,
+            wanted=options.subset,
         )
+    rows = tuple(map(_row, estimates))
     results = Results(
         name=name or _name_of(predictions),
         header=predictions.header,
         task=predictions.task,
         n=predictions.n,
         draws=predictions.draws,
-        rows=tuple(map(_row, estimates)),
+        rows=rows,
         curves=judgement.curves,
         histograms=judgement.histograms,
         notes=(
@@ -135,6 +147,7 @@ def _scored(
         seed=options.seed,
         items=_without_predictions(predictions, judgement.drawn),
         design=judgement.design,
+        subsets=shown_subsets({row.subset for row in rows}, wanted=options.subset),
     )
     return replace(results, verdict=verdict_of(results))
 
@@ -299,7 +312,8 @@ def score_files(  # noqa: PLR0913 - the options of the command
     if names and len(names) != len(files):
         raise ValueError(
             f"--name must be given once per file, in the same order: {len(files)} "
-            f"files, got {len(names)} names"
+            f"{plural(len(files), 'file')}, got {len(names)} "
+            f"{plural(len(names), 'name')}"
         )
     with measuring(options) as shared:
         results = tuple(
@@ -329,8 +343,8 @@ def _one_each(val: Sequence[Path], files: int) -> Sequence[Path | None]:
         return [val[0]] * files
     if len(val) != files:
         raise ValueError(
-            f"--val must be given once per file, in the same order: {files} files, "
-            f"got {len(val)} validation files"
+            "--val must be given once per file, in the same order: "
+            f"{files} {plural(files, 'file')}, got {len(val)}"
         )
     return val
 

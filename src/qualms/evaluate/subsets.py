@@ -1,7 +1,12 @@
-"""Which items a table speaks of: all, in_domain, shifted, balanced, and groups."""
+"""Which items a table speaks of: all, in_domain, shifted, balanced, and groups.
 
-from collections.abc import Mapping
-from typing import Any
+Where a file marks some of its items as shifted, results are about the in-domain ones,
+with the shifted ones beside them. A group is then divided likewise: its subsets are
+`in_domain/group=a`, `shifted/group=a` and `all/group=a`; else there is `group=a`.
+"""
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +16,21 @@ from qualms.inference import Design, sampling_design
 from qualms.predictions import Predictions
 from qualms.scores import balanced_joint
 
+
+class OfSubset(Protocol):
+    """A score, curve or histogram of some items."""
+
+    @property
+    def subset(self) -> str:
+        """Return which items it is about."""
+
+
+T = TypeVar("T", bound=OfSubset)
+SIDE_BY_SIDE = ("in_domain", "shifted")
+"""What stands beside each other where a file marks shifted items."""
+CHOICES = (*SIDE_BY_SIDE, "all")
+"""Sets of items that a user may ask for."""
+_GROUP = "group="
 _WORDS = {
     "all": "every item",
     "in_domain": "items not marked as shifted",
@@ -24,9 +44,107 @@ def subset_words(subset: str) -> str:
 
     >>> subset_words("group=clinic A")
     "items whose array 'group' says 'clinic A'"
+    >>> subset_words("shifted/group=a")
+    "items marked as shifted whose array 'group' says 'a'"
     """
-    name = subset.removeprefix("group=")
-    return _WORDS.get(subset) or f"items whose array 'group' says {name!r}"
+    if not is_group(subset):
+        return _WORDS[subset]
+    kind, _, name = subset.partition(_GROUP)
+    items = _WORDS[kind.rstrip("/")] if kind else "items"
+    return f"{items} whose array 'group' says {name!r}"
+
+
+def subset_label(subset: str) -> str:
+    """Return the name of a subset in a table or legend.
+
+    >>> subset_label("in_domain"), subset_label("in_domain/group=site_1")
+    ('in-domain', 'in-domain, group=site_1')
+    """
+    kind, group, name = subset.partition(_GROUP)
+    if not group:
+        return subset.replace("_", "-")
+    return f"{kind.rstrip('/').replace('_', '-')}, {group}{name}".removeprefix(", ")
+
+
+def is_group(subset: str) -> bool:
+    """Return whether the items of a subset are those of one group."""
+    return _GROUP in subset
+
+
+def group_name(subset: str) -> str:
+    """Return the name of the group: the text of the array `group`.
+
+    >>> group_name("shifted/group=a")
+    'a'
+    """
+    return subset.partition(_GROUP)[2]
+
+
+def subset_kind(subset: str) -> str:
+    """Return which items of a group, or of the file, are meant.
+
+    >>> subset_kind("shifted/group=a"), subset_kind("group=a"), subset_kind("balanced")
+    ('shifted', 'all', 'balanced')
+    """
+    if not is_group(subset):
+        return subset
+    return subset.partition(_GROUP)[0].rstrip("/") or "all"
+
+
+def shown_subsets(available: Collection[str], *, wanted: str = "") -> tuple[str, ...]:
+    """Return which sets of items results show; the first is what they are about.
+
+    Args:
+        available: The subsets of a file that have scores.
+        wanted: What the user asked for; '' for in-domain items with the shifted ones
+            beside them, or all where the file does not mark some as shifted.
+    """
+    if wanted:
+        return (wanted,)
+    return SIDE_BY_SIDE if {*SIDE_BY_SIDE} <= {*available} else ("all",)
+
+
+def shown_things(
+    things: Iterable[T],
+    shown: Collection[str],
+    *,
+    what: Callable[[T], Hashable],
+) -> tuple[T, ...]:
+    """Return the things, such as scores, about the shown sets of items.
+
+    What exists for all items together only, such as an OOD score, is among them.
+
+    Args:
+        things: Scores, curves or histograms.
+        shown: Sets of items, from `shown_subsets`.
+        what: Returns what it is, whatever the items.
+    """
+    things = list(things)
+    divided = {what(thing) for thing in things if subset_kind(thing.subset) != "all"}
+    return tuple(
+        thing
+        for thing in things
+        if subset_kind(thing.subset) in shown
+        or (thing.subset == "all" and what(thing) not in divided)
+    )
+
+
+def require_subset(predictions: Predictions, wanted: str) -> None:
+    """Raise if a file does not have the set of items that the user asked for."""
+    if wanted in ("", "all"):
+        return
+    if not _some_shifted(predictions, known_items(predictions)):
+        raise ValueError(
+            f"subset must be all for {predictions.source}, got {wanted!r}: no item is "
+            "marked as shifted there, or all are; mark some of them in 'shifted', or "
+            "leave the subset out"
+        )
+
+
+def _some_shifted(predictions: Predictions, index: Index) -> bool:
+    """Return whether some, but not all, of the items at `index` are shifted."""
+    shifted = predictions.get("shifted")
+    return shifted is not None and 0 < int(shifted[index].sum()) < len(index)
 
 
 def subsets(
@@ -39,17 +157,45 @@ def subsets(
     everyone = known_items(predictions)
     chosen: dict[str, Index] = {"all": everyone}
     shifted = predictions.get("shifted")
-    if shifted is not None:
+    if shifted is not None and _some_shifted(predictions, everyone):
         moved = shifted[everyone]
-        if moved.any() and not moved.all():
-            chosen["in_domain"] = everyone[~moved]
-            chosen["shifted"] = everyone[moved]
-            chosen["balanced"] = everyone[balanced_joint(moved, seed=seed)]
+        chosen["in_domain"] = everyone[~moved]
+        chosen["shifted"] = everyone[moved]
+        chosen["balanced"] = everyone[balanced_joint(moved, seed=seed)]
     group = predictions.get("group")
     if by_group and group is not None:
-        for name in np.unique(group[everyone]):
-            chosen[f"group={name}"] = everyone[group[everyone] == name]
+        chosen |= grouped(chosen, group)
     return chosen
+
+
+def grouped(chosen: Mapping[str, Index], group: NDArray[Any]) -> dict[str, Index]:
+    """Return the indices of each group, of in-domain and shifted items apart.
+
+    Args:
+        chosen: Item indices by subset, in-domain and shifted ones among them if there
+            are any.
+        group: (N,) name of the group of each item.
+    """
+    kinds = (*SIDE_BY_SIDE, "all") if "shifted" in chosen else ("all",)
+    groups: dict[str, Index] = {}
+    for kind in kinds:
+        index = chosen[kind]
+        prefix = f"{kind}/{_GROUP}" if len(kinds) > 1 else _GROUP
+        for name in np.unique(group[index]):
+            groups[f"{prefix}{name}"] = index[group[index] == name]
+    return groups
+
+
+def drawn_subsets(chosen: Mapping[str, Index]) -> dict[str, Index]:
+    """Return the subsets of which diagrams and histograms are drawn.
+
+    Neither groups nor the balanced set, in which items stand twice, are among them.
+    """
+    return {
+        subset: index
+        for subset, index in chosen.items()
+        if subset != "balanced" and not is_group(subset)
+    }
 
 
 def known_items(predictions: Predictions) -> Index:

@@ -24,7 +24,7 @@ from qualms.inference._seeds import (
     seed_noise,
     seed_spread,
 )
-from qualms.inference._shares import exact_interval, wilson_ends
+from qualms.inference._shares import exact_ends, exact_interval, wilson_ends
 from qualms.inference.confidence_set import (
     ConfidenceSet,
     confidence_set,
@@ -81,6 +81,7 @@ __all__ = [
     "compare_values",
     "confidence_set",
     "difference_of_samples",
+    "exact_ends",
     "exact_interval",
     "few_seeds",
     "holm",

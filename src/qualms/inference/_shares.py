@@ -54,31 +54,56 @@ def exact_interval(
     right = np.asarray(hit, dtype=np.float64)
     if right.ndim != 1 or not right.size:
         raise ValueError(f"hit must have shape (N,), N > 0, got {right.shape}")
-    share = float(right.mean())
-    size = float(len(right))
+    share, items = np.array([right.mean()]), np.array([float(len(right))])
+    variance = units = None
     if design is not None and design.cluster is not None:
-        spread = design.spread((right - share) / len(right))
-        size = _exact_size(share, spread, len(right), level)
-    if size <= 0.0:
-        return 0.0, 1.0
+        spread = design.spread((right - share[0]) / len(right))
+        variance, units = np.array([spread.variance]), np.array([float(spread.units)])
+    low, high = exact_ends(share, items, level, variance=variance, units=units)
+    return float(low[0]), float(high[0])
+
+
+def exact_ends(
+    share: Array,
+    items: Array,
+    level: float,
+    *,
+    variance: Array | None = None,
+    units: Array | None = None,
+) -> tuple[Array, Array]:
+    """Return the ends of `exact_interval` for many shares (K,).
+
+    Args:
+        share: Shares of hits.
+        items: Items of each share, one or more.
+        level: Level of the intervals.
+        variance: Of each share over draws of clusters; None: the items are independent.
+        units: Clusters of each share; given with `variance`.
+    """
+    size = items.astype(np.float64)
+    if variance is not None and units is not None:
+        size = _exact_size(share, items, level, variance, units)
     tail = (1.0 - level) / 2.0
     hits, missed = share * size, size - share * size
-    low = float(betaincinv(hits, missed + 1.0, tail)) if hits > 0.0 else 0.0
-    high = float(betaincinv(hits + 1.0, missed, 1.0 - tail)) if missed > 0.0 else 1.0
+    some = np.maximum(hits, 1e-300), np.maximum(missed, 1e-300)
+    low = np.where(hits > 0.0, betaincinv(some[0], missed + 1.0, tail), 0.0)
+    high = np.where(missed > 0.0, betaincinv(hits + 1.0, some[1], 1.0 - tail), 1.0)
     return low, high
 
 
-def _exact_size(share: float, spread: Spread, items: int, level: float) -> float:
-    """Return how many independent items have this spread; 0 for a single unit."""
-    if spread.units < 2:
-        return 0.0
+def _exact_size(
+    share: Array, items: Array, level: float, variance: Array, units: Array
+) -> Array:
+    """Return how many independent items have these variances; 0 for a single unit."""
+    product = share * (1.0 - share)
     # Rounding leaves a trace of error where all items agree.
-    if spread.variance < 1e-24 or share * (1.0 - share) < 1e-12:
-        return float(spread.units)
-    size = min(share * (1.0 - share) / spread.variance, float(items))
+    agreed = (variance < 1e-24) | (product < 1e-12)
+    several = np.maximum(units, 2)
     upper = 0.5 + level / 2.0
-    few = float(stdtrit(items - 1, upper) / stdtrit(spread.units - 1, upper))
-    return size * few**2
+    few = stdtrit(np.maximum(items, 2) - 1, upper) / stdtrit(several - 1, upper)
+    size = np.minimum(product / np.where(agreed, 1.0, variance), items) * few**2
+    counted: Array = np.where(agreed, units, size)
+    return np.where(units < 2, 0.0, counted)
 
 
 def effective_size(share: float, spread: Spread, items: float) -> float:

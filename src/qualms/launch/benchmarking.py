@@ -221,8 +221,20 @@ def judge(  # noqa: PLR0913 - the options of the command
     resources = Resources(out=Path(out), data=root, device=device)
     request = _request(preset, config, methods, seeds, options)
     plans = plans_for(benchmark, request, resources, source)
+    _refuse_without_runs(plans, resources.out)
     output = ResultsOutput(command, write)
     return _answer([_judge(plan, resources, output) for plan in plans])
+
+
+def _refuse_without_runs(plans: Sequence[RunPlan], out: Path) -> None:
+    """Raise if there is nothing to judge."""
+    runs = {spec.hash: spec for plan in plans for spec in plan.runs}
+    if runs and len(pending_runs(list(runs.values()), out)) == len(runs):
+        names = ", ".join(plan.benchmark.name for plan in plans)
+        raise ValueError(
+            f"there must be runs to judge, and none of the {len(runs)} of {names} is in"
+            f" {out}; make them with qualms.run, or say out= for where they are"
+        )
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
@@ -366,9 +378,18 @@ def _request(
         preset=preset,
         config=config,
         methods=tuple(methods),
-        seeds=tuple(map(index, seeds)),
+        seeds=_whole_seeds(seeds),
         options=dict(options or {}),
     )
+
+
+def _whole_seeds(seeds: Iterable[int]) -> tuple[int, ...]:
+    try:
+        return tuple(map(index, seeds))
+    except TypeError as error:
+        raise ValueError(
+            f"seeds must be whole numbers, as in [0, 1] or '0-1', got {seeds!r:.60}"
+        ) from error
 
 
 def _include(paths: Paths) -> None:

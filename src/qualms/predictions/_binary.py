@@ -120,6 +120,11 @@ def _members(
     _check_count(file, len(archive.infolist()))
     for info in archive.infolist():
         name = info.filename.removesuffix(".npy")
+        if name.endswith("/data.pkl"):
+            raise PredictionsError(
+                "was written by torch.save, and Python objects are never loaded; load "
+                "it with torch.load and write it with qualms.predictions.write"
+            )
         if name in members or name in unread:
             raise PredictionsError(
                 f"array '{shortened(name)}' is there twice; write the file again"

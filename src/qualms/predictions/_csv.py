@@ -18,11 +18,24 @@ from qualms.predictions._opened import OpenedFile
 from qualms.predictions._schema import Kind
 from qualms.predictions._tables import field_of, raw_table, wanted_columns
 from qualms.predictions._values import text_array
+from qualms.wording import plural
 
 _FLAGS = {"1": True, "true": True, "0": False, "false": False}
 # Cells that a spreadsheet takes for formulas. A quote before them makes them text.
 _FORMULA = re.compile(r"'*(?:[=@\t\r]|[+-](?![0-9.]+$))")
 _QUOTED = re.compile(r"'+(?:[=@\t\r]|[+-](?![0-9.]+$))")
+# What stands before the names of the columns in files of other programs.
+_BEFORE_NAMES = re.compile(r"sep=|#[^,]")
+_REMEDIES = (
+    (
+        re.compile(r" *[+-]?[0-9,]+,[0-9,.]* *"),
+        "numbers have a decimal point and no comma",
+    ),
+    (re.compile(r" *[0-9.,]+ *% *"), "write a share, such as 0.25 for 25%"),
+    (re.compile(r" *(true|yes) *", re.IGNORECASE), "write 1"),
+    (re.compile(r" *(false|no) *", re.IGNORECASE), "write 0"),
+)
+"""What to do about a cell that is no number, by what it looks like."""
 
 
 def read_csv(source: OpenedFile) -> RawArrays:
@@ -77,7 +90,19 @@ def _names(first: Sequence[str]) -> list[str]:
             f"columns must be separated by commas, the first line is {names[0]!r:.60}; "
             "save it again as comma-separated"
         )
+    _refuse_headless(names)
     return names
+
+
+def _refuse_headless(names: Sequence[str]) -> None:
+    """Raise if the first line does not hold the names of the columns."""
+    named = any(field_of(name) is not None for name in names)
+    if named or not (_as_floats(names) or _BEFORE_NAMES.match(names[0])):
+        return
+    raise PredictionsError(
+        "the first line must name the columns, as 'target,prob' does, it is "
+        f"{','.join(names)!r:.60}; write their names there"
+    )
 
 
 def _read_rows(
@@ -91,8 +116,9 @@ def _read_rows(
         for row, cells in enumerate(rows):
             if len(cells) != len(names):
                 raise PredictionsError(
-                    f"row {count + row} has {len(cells)} cells, the first line names "
-                    f"{len(names)} columns; correct the row"
+                    f"row {count + row} has {len(cells)} "
+                    f"{plural(len(cells), 'cell')}, the first line names {len(names)} "
+                    f"{plural(len(names), 'column')}; correct the row"
                 )
         parts = list(zip(*rows, strict=True))
         for column in columns:
@@ -166,8 +192,19 @@ class _CsvColumn:
         content = f"{cell!r:.60}" if cell.strip() else "empty"
         raise PredictionsError(
             f"column '{shortened(self.name)}', row {row} must be {wanted}, it is "
-            f"{content}; correct the cell or leave the row out"
+            f"{content}; {self._remedy(cell)}"
         )
+
+    def _remedy(self, cell: str) -> str:
+        if cell.strip() == self.name:
+            return "that is the name of the column: leave the row out"
+        if self._kind in ("real", "class", "byte"):
+            for form, remedy in _REMEDIES:
+                if form.fullmatch(cell):
+                    return remedy
+            if self._kind == "class" and cell.strip().isidentifier():
+                return "number the classes from 0"
+        return "correct the cell or leave the row out"
 
 
 _PARSERS: dict[Kind, Callable[[_CsvColumn], NDArray[Any]]] = {

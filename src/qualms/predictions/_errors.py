@@ -23,7 +23,14 @@ _BEGINNINGS = {
     b"\x80": "a Python pickle, which is never loaded",
     b"\x1f\x8b": "a gzip file: unpack it first",
     b"ARROW1": "an Arrow (feather) file",
+    b"version https://": "a pointer that Git LFS left: run git lfs pull",
+    b"\xff\xfe": "text in UTF-16: save it as UTF-8",
+    b"\xfe\xff": "text in UTF-16: save it as UTF-8",
+    b"<": "a web page or XML",
 }
+
+
+_UNKNOWN = "; it may be cut short or carry the wrong name: write it again"
 
 
 class PredictionsError(ValueError):
@@ -87,8 +94,7 @@ def parsing(path: Path) -> AbstractContextManager[None]:
     return _refusing(
         lambda error: (
             f"is not a readable {path.suffix.lower()} file ({said_by(error)})"
-            f"{_looks(path)}; it may be cut short or carry the wrong name: write it "
-            "again"
+            f"{_looks(path) or _UNKNOWN}"
         )
     )
 
@@ -141,15 +147,16 @@ def _by_the_system(error: Exception) -> bool:
 
 
 def _looks(path: Path) -> str:
+    """Return what a file looks like, and what to do about it; '' if nobody knows."""
     if not path.is_file():
         return ""
     with path.open("rb") as file:
         beginning = file.read(16)
     if not beginning:
-        return "; it is empty"
+        return f"; it is empty{_UNKNOWN}"
     for magic, kind in _BEGINNINGS.items():
         if beginning.startswith(magic):
-            return f"; it begins like {kind}"
+            return f"; it begins like {kind}{'' if ':' in kind else _UNKNOWN}"
     if beginning[8:10] in (b'{"', b"{ "):
-        return "; it begins like a .safetensors file"
+        return f"; it begins like a .safetensors file{_UNKNOWN}"
     return ""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from qualms.predictions._record import Maps, Predictions
 from qualms.predictions._segmentation import check_entropies, entropy_excess
+from qualms.wording import plural
 
 LISTED = 6
 """Most classes or groups that are listed one by one."""
@@ -71,46 +72,89 @@ def _range(predictions: Predictions) -> Iterator[str]:
 
 @dataclass(slots=True)
 class _MapFacts:
-    """Shapes, numbers of raters and counts of labels of the maps read so far."""
+    """Shapes, numbers of draws and raters, and counts of labels of the maps so far."""
 
+    regions: int
     shapes: set[tuple[int, ...]] = field(default_factory=set)
+    draws: set[int] = field(default_factory=set)
     raters: set[int] = field(default_factory=set)
     labels: NDArray[np.int64] = field(default_factory=lambda: np.zeros(256, np.int64))
+    inside: NDArray[np.int64] = field(init=False)
+    """(K,) pixels that raters mark as inside of each region."""
+    unlabelled: int = 0
+
+    def __post_init__(self) -> None:
+        self.inside = np.zeros(self.regions, np.int64)
 
     def add(self, maps: Maps) -> None:
         """Add one item."""
-        self.shapes.add(maps.raters.shape[1:])
+        self.shapes.add(maps.expected_entropy.shape)
+        self.draws.add(len(maps.draw_labels))
+        if not len(maps.raters):
+            self.unlabelled += 1
+            return
         self.raters.add(len(maps.raters))
         self.labels += np.bincount(maps.raters.ravel(), minlength=256)
+        if self.regions:
+            space = tuple(range(2, maps.raters.ndim))
+            self.inside += np.count_nonzero(maps.raters == 1, axis=(0, *space))
 
 
 def _segmented(predictions: Predictions) -> Iterator[str]:
-    contents = _MapFacts()
+    regions = predictions.header.regions
+    contents = _MapFacts(len(regions))
     excess = []
     for maps in predictions.maps or ():
         contents.add(maps)
         # The mean entropy of one draw enters no score.
-        excess.append(entropy_excess(maps) if predictions.draws > 1 else 0.0)
+        several = predictions.draws > 1
+        excess.append(entropy_excess(maps, regions=bool(regions)) if several else 0.0)
     check_entropies(predictions, np.array(excess))
-    classes, ignore = predictions.classes or 0, predictions.header.ignore
+    ignore = predictions.header.ignore
     ignored = 0 if ignore is None else int(contents.labels[ignore])
     rated = int(contents.labels.sum()) - ignored
-    shares = [
-        f"{label}: {contents.labels[label] / max(rated, 1):.1%}"
-        for label in range(classes)
-        if label != ignore
-    ]
-    each = f" (pixels of each: {', '.join(shares)})" if classes <= LISTED else ""
-    yield f"classes: {classes}{each}"
+    yield _labelled(predictions, contents, rated)
     yield f"sizes: {_sizes(contents.shapes)}"
-    yield f"raters: {_span(contents.raters)}"
+    if len(contents.draws) > 1:
+        yield f"draws: {_span(contents.draws)} per item"
+    if predictions.own_maps:
+        yield f"own uncertainty maps: {', '.join(map(_short, predictions.own_maps))}"
+    yield f"raters: {_raters(contents)}"
     if ignore is None:
         yield "ignored: no label (none is stated in the header)"
     else:
         share = ignored / max(rated + ignored, 1)
         yield f"ignored: {share:.1%} of the raters' pixels (label {ignore})"
     if not rated:
-        yield "no pixel has a label that counts: the items cannot be scored"
+        marked = {"shifted", "known"} & predictions.arrays.keys()
+        what = "only the detection of shifted items" if marked else "nothing"
+        yield f"no pixel has a label that counts: {what} can be scored"
+
+
+def _raters(contents: _MapFacts) -> str:
+    if not contents.raters:
+        return "none"
+    bare = contents.unlabelled
+    others = f", and none for {bare} {plural(bare, 'item')}" if bare else ""
+    return f"{_span(contents.raters)}{others}"
+
+
+def _labelled(predictions: Predictions, contents: _MapFacts, rated: int) -> str:
+    """Return the classes or regions, with the share of the raters' pixels of each."""
+    regions, ignore = predictions.header.regions, predictions.header.ignore
+    kind, number, total = "classes", predictions.classes or 0, rated
+    counts = {str(n): contents.labels[n] for n in range(number) if n != ignore}
+    if regions:
+        kind, number, total = "regions", len(regions), rated // len(regions)
+        counts = dict(zip(regions, contents.inside, strict=False))
+    if number > LISTED:
+        return f"{kind}: {number}"
+    shares = (f"{_short(n)}: {k / max(total, 1):.1%}" for n, k in counts.items())
+    return f"{kind}: {number} (pixels of each: {', '.join(shares)})"
+
+
+def _short(name: str) -> str:
+    return f"{name:.{_LETTERS}}"
 
 
 def _sizes(shapes: set[tuple[int, ...]]) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -83,7 +82,7 @@ def read(
     with naming(str(path)):
         _refuse_absent(source)
         _refuse_index(source)
-        kind = _file_kind(source)
+        kind = _file_kind(source, "write it with qualms.predictions.write(...)")
         with opened(source) as file:
             return normal_form(kind.read(file), options, str(path))
 
@@ -144,7 +143,7 @@ def write(
     if not destination.suffix:
         destination = destination.with_name(f"{destination.name}.safetensors")
     with naming(str(destination)):
-        kind = _file_kind(destination)
+        kind = _file_kind(destination, "choose one of these")
         with encoding(destination):
             kind.write(destination, predictions.arrays, predictions.header)
     return destination
@@ -169,7 +168,7 @@ def check_destination(path: str | PathLike[str], *, task: str) -> None:
         if task == "segmentation":
             refuse_replacing(destination)
         elif destination.suffix:
-            _file_kind(destination)
+            _file_kind(destination, "choose one of these")
 
 
 def _built(
@@ -196,7 +195,7 @@ def _built(
         if "maps" not in arrays:
             return normal_form(raw, options, _SOURCE)
         maps = _sequence(arrays["maps"])
-    return segmentation_form(raw, partial(maps_in_memory, maps), options, _SOURCE)
+    return segmentation_form(raw, maps_in_memory(maps), options, _SOURCE)
 
 
 def _refuse_unnamed(arrays: Any) -> None:
@@ -245,12 +244,12 @@ def _refuse_index(path: Path) -> None:
         )
 
 
-def _file_kind(path: Path) -> FileKind:
+def _file_kind(path: Path, remedy: str) -> FileKind:
     kind = FILE_KINDS.get(path.suffix.lower())
     if kind is None:
         raise PredictionsError(
             f"must end in {', '.join(FILE_KINDS)} or be a folder, it ends in "
-            f"'{path.suffix}'; write it with qualms.predictions.write(...)"
+            f"'{path.suffix}'; {remedy}"
         )
     return kind
 

@@ -2,7 +2,8 @@
 
 `index.json` is {"header": {...}, "items": [{"item": "case 1", "file":
 "000000.safetensors"}, ...]}, where an entry may also state `group`, `cluster`,
-`shifted`, `known` and `shapes`. Item files are .safetensors or .npz.
+`shifted`, `known`, `uncertainty/<name>` (one number) and `shapes`. Item files are
+.safetensors or .npz.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,16 +19,12 @@ from qualms.predictions._binary import read_npz, read_safetensors
 from qualms.predictions._errors import PredictionsError, listed, naming, shortened
 from qualms.predictions._foreign import numpy_array
 from qualms.predictions._header import check_shapes, loads, shapes_of
-from qualms.predictions._names import ignored_notes
+from qualms.predictions._item_maps import OWN, ItemForm, is_map_name, load_maps
+from qualms.predictions._names import ignored_notes, spelling_hint
 from qualms.predictions._normal import RawArrays, ReadOptions
 from qualms.predictions._opened import FileVersion, file_state, opened
 from qualms.predictions._record import LazyMaps, Maps, Predictions
-from qualms.predictions._segmentation import (
-    ARRAYS,
-    Counts,
-    load_maps,
-    segmentation_form,
-)
+from qualms.predictions._segmentation import ItemMaps, segmentation_form
 from qualms.wording import suggest
 
 _READERS = {".safetensors": read_safetensors, ".npz": read_npz}
@@ -64,8 +61,8 @@ def read_folder(folder: Path, options: ReadOptions) -> Predictions:
             header=_header(index),
             header_at="'header' in index.json",
         )
-    open_maps = partial(_open, entries)
-    predictions = segmentation_form(raw, open_maps, options, str(folder))
+    maps = ItemMaps(partial(_open, entries), partial(_most_draws, entries))
+    predictions = segmentation_form(raw, maps, options, str(folder))
     # On the first item only: the others are read on access.
     notes += ignored_notes("segmentation", _unknown_arrays(entries[0]))
     return replace(predictions, notes=(*predictions.notes, *notes))
@@ -75,21 +72,37 @@ def _unknown_arrays(entry: ItemFile) -> list[str]:
     path = entry.path
     with naming(str(path)), opened(path, entry.state) as source:
         raw = _READERS[path.suffix.lower()](source)
-    return [name for name in (*raw.shapes, *raw.unread) if name not in ARRAYS]
+    return [name for name in (*raw.shapes, *raw.unread) if not is_map_name(name)]
 
 
-def _open(entries: Sequence[ItemFile], counts: Counts) -> LazyMaps:
-    load = partial(_load, entries, counts)
+def _open(entries: Sequence[ItemFile], form: ItemForm) -> LazyMaps:
+    load = partial(_load, entries, form)
     return LazyMaps(load, range(len(entries)), on_disk=True)
 
 
-def _load(entries: Sequence[ItemFile], counts: Counts, row: int) -> Maps:
+def _most_draws(entries: Sequence[ItemFile]) -> int:
+    """Return the most draws of an item; one that cannot be read counts as one draw."""
+    return max(map(_draws, entries), default=1)
+
+
+def _draws(entry: ItemFile) -> int:
+    path, shapes, state = entry
+    if "draw_labels" not in shapes:
+        try:
+            with naming(str(path)), opened(path, state) as source:
+                shapes = dict(_READERS[path.suffix.lower()](source).shapes)
+        except PredictionsError:
+            return 1  # the error is raised on access, as for all other items
+    return next(iter(shapes.get("draw_labels", ())), 1)
+
+
+def _load(entries: Sequence[ItemFile], form: ItemForm, row: int) -> Maps:
     path, shapes, state = entries[row]
     with naming(str(path)), opened(path, state) as source:
         raw = _READERS[path.suffix.lower()](source)
         check_shapes(shapes, raw.shapes, frozenset(raw.unread))
         unread = dict.fromkeys(raw.unread, ())
-        return load_maps({**raw.shapes, **unread}, raw.array, counts)
+        return load_maps({**raw.shapes, **unread}, raw.array, form)
 
 
 def _refuse_without_index(folder: Path) -> None:
@@ -142,16 +155,27 @@ def _unknown_keys(
 def _unknown(
     where: str, entry: Mapping[str, Any], allowed: tuple[str, ...]
 ) -> dict[str, None]:
-    unknown = [key for key in entry if key not in allowed]
+    unknown = [key for key in entry if key not in allowed and not _own(key, entry)]
     # No key is a misspelling of one that is present too.
     absent = tuple(key for key in allowed if key not in entry)
     for key in unknown:
-        if hint := _hint(key, absent):
+        if hint := _hint(key, absent) or _family_hint(key, entry):
             raise PredictionsError(
                 f"{where} has '{key}', which is not known.{hint} Rename it, or leave "
                 "it out"
             )
     return dict.fromkeys(unknown)
+
+
+def _family_hint(key: str, entry: Mapping[str, Any]) -> str:
+    if "file" not in entry or OWN[:-1] not in spelling_hint("segmentation", key):
+        return ""
+    return spelling_hint("segmentation", key)
+
+
+def _own(key: str, entry: Mapping[str, Any]) -> bool:
+    """Return whether a key of an item names an uncertainty of the user's own."""
+    return "file" in entry and key.startswith(OWN) and key != OWN
 
 
 # Every item may have the same unknown keys.
@@ -212,7 +236,8 @@ def _refuse_shared(entries: Sequence[ItemFile]) -> None:
 
 def _arrays(items: Sequence[Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
     arrays = {"item": _column("item", [item["item"] for item in items])}
-    for name in OPTIONAL:
+    own = dict.fromkeys(key for item in items for key in item if _own(key, item))
+    for name in (*OPTIONAL, *own):
         values = [item.get(name) for item in items]
         if any(value is not None for value in values):
             arrays[name] = _column(name, values)

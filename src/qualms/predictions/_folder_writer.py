@@ -20,11 +20,14 @@ from qualms.predictions._errors import (
     encoding,
     naming,
     refuse_undecodable,
+    shortened,
 )
 from qualms.predictions._folder import OPTIONAL
+from qualms.predictions._foreign import to_array
 from qualms.predictions._header import Header, as_header, as_json, parse_header
+from qualms.predictions._item_maps import OWN, check_maps, form_of, stored_arrays
 from qualms.predictions._record import Maps, Predictions
-from qualms.predictions._segmentation import ARRAYS, Counts, check_maps, counts_of
+from qualms.predictions._segmentation import form_of_header
 
 _FILES = (".safetensors", ".npz")
 _FLAGS = ("shifted", "known")
@@ -34,11 +37,13 @@ def write_folder(folder: Path, predictions: Predictions) -> Path:
     """Write segmentation predictions as a folder, one item in memory at a time."""
     names = predictions.get("item")
     extra = {name: predictions.get(name) for name in OPTIONAL}
+    own = predictions.named("uncertainty")
     with SegmentationWriter(folder, header=predictions.header) as writer:
         for row, maps in enumerate(predictions.maps or ()):
             name = f"{row:06d}" if names is None else str(names[row])
             about = {k: None if a is None else a[row].item() for k, a in extra.items()}
-            writer.add(name, maps, **about)
+            numbers = {key: float(values[row]) for key, values in own.items()}
+            writer.add(name, maps, uncertainty=numbers, **about)
     return folder
 
 
@@ -69,7 +74,7 @@ class SegmentationWriter:
             refuse_replacing(self._folder)
         self._temporary: Path | None = None
         self._items: dict[str, dict[str, Any]] = {}
-        self._counts = Counts(ignore=self._header.ignore)
+        self._form = form_of_header(self._header)
         self._pool = ThreadPoolExecutor(threads) if threads else None
         self._most = 2 * threads
         self._waiting: deque[Future[None]] = deque()
@@ -80,7 +85,7 @@ class SegmentationWriter:
             self._temporary.mkdir()
         return self
 
-    def add(
+    def add(  # noqa: PLR0913 - what may be known of an item
         self,
         item: str,
         maps: Maps,
@@ -89,11 +94,17 @@ class SegmentationWriter:
         cluster: str | int | None = None,
         shifted: bool | None = None,
         known: bool | None = None,
+        uncertainty: Mapping[str, float] | None = None,
     ) -> None:
-        """Check `maps` and write them to a file of their own."""
+        """Check `maps` and write them to a file of their own.
+
+        `uncertainty` holds numbers of your own, by name, that say how uncertain the
+        item is as a whole; maps of your own are part of `maps`.
+        """
         with naming(f"{self._folder}, item {item!r:.60}"):
             about = dict(zip(OPTIONAL, (group, cluster, shifted, known), strict=True))
-            self._add(str(item), maps, _checked_entry(about))
+            entry = _checked_entry(about) | _checked_numbers(uncertainty or {})
+            self._add(str(item), maps, entry)
 
     def _add(self, item: str, maps: Maps, entry: dict[str, Any]) -> None:
         if self._temporary is None:
@@ -103,9 +114,9 @@ class SegmentationWriter:
         _refuse_partial(entry, next(iter(self._items.values()), entry))
         path = self._temporary / f"{len(self._items):06d}.safetensors"
         entry = {"item": item, "file": path.name, **entry}
-        # All others must have the classes and draws of the first item.
+        # All others must have the form of the first item.
         if self._pool is None or not self._items:
-            self._counts = counts_of(self._put(path, entry, maps), self._header.ignore)
+            self._form = form_of(self._put(path, entry, maps), self._form)
             self._items[item] = entry
             return
         self._items[item] = entry
@@ -120,8 +131,8 @@ class SegmentationWriter:
 
     def _put(self, path: Path, entry: dict[str, Any], maps: Maps) -> Maps:
         """Check `maps`, write them to `path`, and state their shapes in `entry`."""
-        checked = check_maps(maps, self._counts)
-        arrays = {name: getattr(checked, name) for name in ARRAYS}
+        checked = check_maps(maps, self._form)
+        arrays = stored_arrays(checked)
         with encoding(path):
             write_safetensors(path, arrays, None)
         sync(path)
@@ -204,12 +215,33 @@ def _checked_entry(about: Mapping[str, Any]) -> dict[str, Any]:
     return entry
 
 
+def _checked_numbers(uncertainty: Mapping[str, float]) -> dict[str, Any]:
+    """Return the numbers of an item's own uncertainties, as entries of the index."""
+    if not isinstance(uncertainty, Mapping):
+        raise PredictionsError(
+            "uncertainty must be a mapping of names to numbers, got "
+            f"{type(uncertainty).__name__}; write uncertainty={{'mine': 0.3}}"
+        )
+    numbers = {}
+    for name, value in uncertainty.items():
+        array = to_array(f"{OWN}{name}", value)
+        if array.dtype.kind not in "fiu" or array.size != 1:
+            raise PredictionsError(
+                f"uncertainty {str(name)!r:.60} of an item must be one number, got "
+                f"{value!r:.60}; maps of your own belong to Maps(uncertainty={{...}})"
+            )
+        numbers[f"{OWN}{name}"] = float(array.item())
+    return numbers
+
+
 def _refuse_partial(entry: Mapping[str, Any], first: Mapping[str, Any]) -> None:
-    for key in OPTIONAL:
+    own = (key for key in {**entry, **first} if key.startswith(OWN))
+    for key in (*OPTIONAL, *own):
         if (key in entry) != (key in first) or (
             key in entry and type(entry[key]) is not type(first[key])
         ):
             raise PredictionsError(
-                f"{key} must be given for all items or none, and be all text or all "
-                f"numbers, got {entry.get(key)!r:.60} after {first.get(key)!r:.60}"
+                f"{shortened(key)} must be given for all items or none, and be all "
+                f"text or all numbers, got {entry.get(key)!r:.60} after "
+                f"{first.get(key)!r:.60}"
             )

@@ -1,7 +1,7 @@
 """The header: the run and the data of predictions, and how to read their arrays."""
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from math import isfinite
 from typing import Any, NamedTuple
@@ -26,7 +26,8 @@ class Header:
     """The run and the data of predictions; every field is optional in foreign files.
 
     `alpha` is the miscoverage of `lower` and `upper` (0.1 for 90 % intervals), `ignore`
-    the label of pixels that scores leave out, `fingerprint` a hash of the data,
+    the label of pixels that scores leave out, `regions` the names of segmented regions
+    that may overlap, each with a sigmoid of its own, `fingerprint` a hash of the data,
     `pooled` the number of pooled runs (None for one run), `parameters` their number in
     one network. `select` has the pooling rule of each `select/<name>`: 'mean', or
     'logmeanexp' for negative log-likelihoods, whose pool is minus the logarithm of the
@@ -53,6 +54,7 @@ class Header:
     parameters: int | None = None
     alpha: float | None = None
     ignore: int | None = None
+    regions: Sequence[str] = ()
     select: Mapping[str, str] = field(default_factory=dict)
     pooled: int | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
@@ -66,6 +68,7 @@ class Header:
                     f"header '{name}' must be {wanted}, got {value!r:.80}; correct it "
                     "or leave it out"
                 )
+        object.__setattr__(self, "regions", tuple(self.regions))
         # Through JSON once, so that a header equals itself after a round trip.
         for name in _MAPPINGS:
             object.__setattr__(self, name, _as_json(name, getattr(self, name)))
@@ -85,7 +88,7 @@ def parse_header(mapping: Mapping[str, Any], *, strict: bool = False) -> ParsedH
     With `strict`, raise on a misspelt field, and on a field that cannot be kept.
     """
     values = {key: value for key, value in mapping.items() if key in _NAMES}
-    for name in (*_MAPPINGS, "format"):
+    for name in (*_MAPPINGS, "regions", "format"):
         if name in values and values[name] is None:
             del values[name]
     header = Header(**values)
@@ -167,7 +170,9 @@ def as_json(header: Header) -> dict[str, Any]:
     """Return the header as JSON values, without fields that are not set."""
     stamped = replace(header, format=FORMAT, version=header.version or _version())
     values = as_header(stamped)
-    return {name: value for name, value in values.items() if value not in (None, {})}
+    return {
+        name: value for name, value in values.items() if value not in (None, {}, ())
+    }
 
 
 def loads(
@@ -178,18 +183,23 @@ def loads(
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise PredictionsError(
-            f"{where} must be a JSON object, got {text[:40]!r} ({said_by(error)}); "
-            "correct it"
+            f"{where} must be a JSON object, got {_first_words(text)}"
+            f" ({said_by(error)}); correct it"
         ) from error
     if not isinstance(value, dict):
         raise PredictionsError(
-            f"{where} must be a JSON object, got {text[:40]!r}; write {form}"
+            f"{where} must be a JSON object, got {_first_words(text)}; write {form}"
         )
     if _deeper(value, _DEPTH):
         raise PredictionsError(
             f"{where} must not be nested more than {_DEPTH} levels deep; flatten it"
         )
     return value
+
+
+def _first_words(text: str | bytes) -> str:
+    words = text if isinstance(text, str) else text.decode(errors="replace")
+    return repr(words[:40])
 
 
 def check_shapes(
@@ -286,6 +296,13 @@ def _mapping(value: Any) -> bool:
     return isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
 
 
+def _region_names(value: Any) -> bool:
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return False
+    named = all(isinstance(name, str) and name for name in value)
+    return named and len(set(value)) == len(value)
+
+
 def _rules(value: Any) -> bool:
     return _mapping(value) and all(rule in RULES for rule in value.values())
 
@@ -323,6 +340,10 @@ _CHECKS: dict[str, _Check] = {
     "ignore": (
         lambda v: v is None or (_whole(v) and 0 <= v <= 255),
         "a whole number in 0..255, or null",
+    ),
+    "regions": (
+        _region_names,
+        "a list of different names, one for each region",
     ),
     "select": (_rules, f"a mapping of names to one of {', '.join(RULES)}"),
     "pooled": (

@@ -1,5 +1,6 @@
 """Finding the task by the names of the arrays, and names missing or misspelt."""
 
+import re
 from collections.abc import Collection
 from difflib import get_close_matches
 from functools import lru_cache
@@ -24,6 +25,8 @@ _COUNTERPART = {
     ("classification", "select/"): "uncertainty/",
     ("embedding", "select/"): "uncertainty/",
 }
+# A column with the probability of a class, as other programs call it.
+_NUMBERED_PROB = re.compile(r"(?:p|proba|class|softmax)_?([0-9]{1,6})")
 NO_TARGET = (
     "there is no 'target': these predictions can be checked, pooled and referred, but "
     "not scored"
@@ -95,14 +98,17 @@ def ignored_notes(task: str, unknown: list[str]) -> tuple[str, ...]:
     """Return notes on arrays that `task` does not have; many are listed in one note."""
     if len(unknown) <= 5:
         return tuple(
-            f"array '{shortened(name)}' is not part of {task} predictions and was "
-            "ignored"
+            f"{_array_words(name)} is not part of {task} predictions and was ignored"
             for name in unknown
         )
     return (
         f"the arrays {listed(unknown)} are not part of {task} predictions and were "
         "ignored",
     )
+
+
+def _array_words(name: str) -> str:
+    return f"array '{shortened(name)}'" if name else "a column without a name"
 
 
 def _target_notes(task: str, names: Collection[str]) -> tuple[str, ...]:
@@ -143,13 +149,18 @@ def _name_hint(names: Collection[str]) -> str:
     for name in names:
         if name in SYNONYMS:
             return f" '{name}' is called '{SYNONYMS[name]}' here."
+        if numbered := _NUMBERED_PROB.fullmatch(name):
+            return f" '{name}' is called 'prob_{numbered[1]}' here."
+        if name == "arr_0":
+            return " Name the arrays: np.savez(path, target=target, probs=probs)."
         for task in TASKS:
-            if hint := _spelling_hint(task, name):
+            if hint := spelling_hint(task, name):
                 return f" For '{shortened(name)}':{hint}"
     return ""
 
 
-def _spelling_hint(task: str, name: str) -> str:
+def spelling_hint(task: str, name: str) -> str:
+    """Return a hint on the array of `task` that `name` may be meant for, else ''."""
     fields = TASKS[task].fields
     for family in (f.name for f in fields if f.family and not is_array_name(name)):
         if name.rstrip("/") == family[:-1]:
@@ -175,7 +186,7 @@ def _closest(task: str, head: str, family: bool, cutoff: float) -> str:
 
 
 def _refuse_misspelt(task: str, name: str) -> None:
-    if hint := _spelling_hint(task, name):
+    if hint := spelling_hint(task, name):
         raise PredictionsError(
             f"array '{shortened(name)}' is not part of {task} predictions.{hint} "
             "Rename it, or leave it out"
@@ -204,6 +215,8 @@ def _would_be_lost(task: str, name: str) -> str:
 def _missing(task: str, required: tuple[str, ...], names: Collection[str]) -> str:
     synonyms = [name for name in names if SYNONYMS.get(name) in required]
     hint = f"; is it '{synonyms[0]}'? rename it" if synonyms else "; add it"
+    if others := [other for other in matching_tasks(names) if other != task]:
+        hint = f"; these are arrays of {' and '.join(others)}: state that task, or none"
     return (
         f"{task} predictions need {_either(required)}, found only {listed(names)}{hint}"
     )

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from qualms.predictions._errors import PredictionsError, shortened
 from qualms.predictions._record import Maps, Predictions
 
-_HEADER = ("dataset", "split", "fingerprint", "alpha", "ignore")
+_HEADER = ("dataset", "split", "fingerprint", "alpha", "ignore", "regions")
 _ARRAYS = ("target", "known", "group", "cluster", "shifted", "target_probs")
 # Arrays that decide how items are drawn and counted.
 _DESIGN = ("cluster", "shifted", "known")

@@ -17,6 +17,7 @@ from qualms.predictions._pairing import check_same, check_same_item
 from qualms.predictions._record import LazyMaps, Maps, Predictions, are_on_disk
 
 _Array = NDArray[Any]
+OWN_MAPS = "own uncertainty maps belong to single runs and were left out of the pool"
 _DATA_FIELDS = ("benchmark", "dataset", "split", "fingerprint", "alpha", "ignore")
 
 
@@ -49,7 +50,14 @@ def pool(sources: Iterable[str | PathLike[str] | Predictions]) -> Predictions:
         draws=sum(member.draws for member in members),
     )
     if first.maps is not None:
-        return replace(pooled, maps=_pooled_maps(members, names))
+        own = any(member.own_maps for member in members)
+        pooled = replace(
+            pooled,
+            maps=_pooled_maps(members, names),
+            own_maps=(),
+            notes=(*pooled.notes, *([OWN_MAPS] if own else [])),
+        )
+        return _with_families(pooled, members)
     return _with_families(_with_draws(pooled, members, names), members)
 
 
@@ -166,16 +174,15 @@ def _weighted_mean(values: _Array, weights: _Array) -> _Array:
 
 
 class _MapSource(NamedTuple):
-    """The name, the number of draws and the maps of one run of a pool."""
+    """The name and the maps of one run of a pool."""
 
     name: str
-    draws: int
     maps: Sequence[Maps]
 
 
 def _pooled_maps(members: Sequence[Predictions], names: Sequence[str]) -> LazyMaps:
     parts = [
-        _MapSource(name, member.draws, member.maps or ())
+        _MapSource(name, member.maps or ())
         for name, member in zip(names, members, strict=True)
     ]
     on_disk = all(are_on_disk(part.maps) for part in parts)
@@ -187,17 +194,18 @@ def _maps(parts: Sequence[_MapSource], row: int) -> Maps:
     labels = []
     probs: Any = np.float64(0.0)
     entropy: Any = np.float64(0.0)
-    for name, draws, all_maps in parts:
+    for name, all_maps in parts:
         maps = all_maps[row]
         first = maps if first is None else first
         check_same_item(first, maps, row, (parts[0].name, name))
+        draws = len(maps.draw_labels)
         # Weighted by whole numbers and divided at the end: such sums of float32 are
         # exact in float64, so that the order of the runs changes no bit.
         probs = probs + maps.mean_probs * np.float64(draws)
         entropy = entropy + maps.expected_entropy * np.float64(draws)
         labels.append(maps.draw_labels)
     assert first is not None
-    total = sum(part.draws for part in parts)
+    total = sum(map(len, labels))
     return Maps(
         mean_probs=(probs / total).astype(np.float32),
         expected_entropy=(entropy / total).astype(np.float32),

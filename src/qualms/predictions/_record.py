@@ -1,10 +1,11 @@
 """Records of predictions in normal form, and of the maps of one segmented item."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, overload
 
+import numpy as np
 from numpy.typing import NDArray
 
 from qualms.predictions._errors import PredictionsError
@@ -17,14 +18,20 @@ class Maps:
     """One segmented item: statistics over draws, labels by draw and labels by rater.
 
     `mean_probs` (C, *space) and `expected_entropy` (*space, in nats) are float32,
-    `draw_labels` (M, *space) and `raters` (R, *space) uint8. Writers convert arrays of
-    other dtypes and frameworks.
+    `draw_labels` (M, *space) and `raters` (R, *space) uint8; R is 0 where nobody
+    labelled the item. `uncertainty` holds maps (*space) of
+    your own, by name. Writers convert arrays of other dtypes and frameworks.
+
+    If the header names K `regions`, which may overlap, `mean_probs` (K, *space) holds
+    the sigmoid of each, `expected_entropy` is summed over them, and `draw_labels` (M,
+    K, *space) and `raters` (R, K, *space) are 1 inside a region and 0 outside.
     """
 
     mean_probs: NDArray[Any]
     expected_entropy: NDArray[Any]
     draw_labels: NDArray[Any]
-    raters: NDArray[Any]
+    raters: NDArray[Any] = field(default_factory=partial(np.empty, 0, np.uint8))
+    uncertainty: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
 class LazyMaps(Sequence[Maps]):
@@ -84,6 +91,8 @@ class Predictions:
     present and false for it.
 
     `maps` are the segmented items, read on access, and `pixels` the size of the first.
+    `own_maps` are the names of their uncertainty maps of the user's own, and `draws` is
+    the number of draws of the item that has most. `classes` is None for `regions`.
     `notes` are sentences on arrays that were ignored, converted or renormalised.
     """
 
@@ -97,6 +106,7 @@ class Predictions:
     draws: int = 1
     classes: int | None = None
     pixels: int = 0
+    own_maps: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         draws = f", {self.draws} draws" if self.draws > 1 else ""

@@ -178,7 +178,7 @@ TASKS = {
     "segmentation": TaskSchema(
         required=(),
         marks=("maps", "mean_probs", "expected_entropy", "draw_labels", "raters"),
-        fields=_EVERYWHERE,
+        fields=(_UNCERTAINTY, *_EVERYWHERE),
     ),
 }
 

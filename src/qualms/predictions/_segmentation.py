@@ -1,17 +1,17 @@
 """Segmentation predictions: arrays over items, and maps read one item at a time."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from math import log
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.predictions._errors import PredictionsError, listed, naming
+from qualms.predictions._errors import PredictionsError, naming
 from qualms.predictions._foreign import to_array
-from qualms.predictions._header import check_shapes, parse_header, version_of
+from qualms.predictions._header import Header, check_shapes, parse_header, version_of
+from qualms.predictions._item_maps import ItemForm, check_maps, form_of
 from qualms.predictions._names import check_names
 from qualms.predictions._normal import (
     RawArrays,
@@ -19,192 +19,58 @@ from qualms.predictions._normal import (
     bounded_notes,
     in_order,
 )
-from qualms.predictions._probabilities import checked_probs
 from qualms.predictions._record import LazyMaps, Maps, Predictions
-from qualms.predictions._values import (
-    RawArray,
-    as_numbers,
-    check_axes,
-    finite_span,
-    normal_values,
-    to_bytes,
-    where_in,
-)
-
-ARRAYS = ("mean_probs", "expected_entropy", "draw_labels", "raters")
-_LEADING = {
-    "mean_probs": "C",
-    "expected_entropy": "",
-    "draw_labels": "M",
-    "raters": "R",
-}
-_CALLED = {"C": "class", "M": "draw", "R": "rater"}
-_REMEDY = "store probabilities averaged over draws, not logits"
-
+from qualms.predictions._values import RawArray, check_axes, normal_values
 
 # Rounding to half precision may raise a mean entropy this far above its bound.
 _SLACK = 0.01
 
 
-class Counts(NamedTuple):
-    """Numbers of classes and draws, and the ignored label, of all items of a file."""
+class ItemMaps(NamedTuple):
+    """The maps of all items, where they lie, and how many draws they have."""
 
-    classes: int | None = None
-    draws: int | None = None
-    ignore: int | None = None
-
-
-def check_maps(maps: Maps, counts: Counts) -> Maps:
-    """Return `maps` in the normal dtypes, with probabilities renormalised."""
-    if not isinstance(maps, Maps):
-        raise PredictionsError(
-            f"must be a Maps record, got {type(maps).__name__}; build it with "
-            "qualms.predictions.Maps(mean_probs=..., ...)"
-        )
-    arrays = {name: to_array(name, getattr(maps, name)) for name in ARRAYS}
-    shapes = {name: array.shape for name, array in arrays.items()}
-    return load_maps(shapes, arrays.__getitem__, counts)
+    open: Callable[[ItemForm], Sequence[Maps]]
+    """Open the maps, each of which is checked against the form on access."""
+    most_draws: Callable[[], int]
+    """Return the most draws of an item, without reading the maps."""
 
 
-def load_maps(
-    shapes: Mapping[str, tuple[int, ...]],
-    load: Callable[[str], NDArray[Any]],
-    counts: Counts,
-) -> Maps:
-    """Load and check the maps of one item; shapes are compared before loading."""
-    missing = [name for name in ARRAYS if name not in shapes]
-    if missing:
-        raise PredictionsError(
-            f"a segmented item needs {listed(ARRAYS)}, found only {listed(shapes)}; "
-            f"add {listed(missing)}"
-        )
-    _check_shapes({name: shapes[name] for name in ARRAYS})
-    _check_counts(shapes, counts)
-    classes = shapes["mean_probs"][0]
-    with np.errstate(all="ignore"):
-        return Maps(
-            mean_probs=_mean_probs(load("mean_probs")),
-            expected_entropy=_entropy(load("expected_entropy"), classes),
-            draw_labels=_labels("draw_labels", load("draw_labels"), classes, None),
-            raters=_labels("raters", load("raters"), classes, counts.ignore),
-        )
+def maps_in_memory(maps: Sequence[Maps]) -> ItemMaps:
+    """Return maps in memory as a source that checks them on access."""
+    return ItemMaps(partial(_checked_maps, maps), partial(_most_draws, maps))
 
 
-def counts_of(maps: Maps, ignore: int | None) -> Counts:
-    """Return the counts of checked `maps`, which all other items must share."""
-    return Counts(
-        classes=maps.mean_probs.shape[0],
-        draws=maps.draw_labels.shape[0],
-        ignore=ignore,
-    )
+def _checked_maps(maps: Sequence[Maps], form: ItemForm) -> LazyMaps:
+    return LazyMaps(partial(_check_row, maps, form), range(len(maps)))
 
 
-def maps_in_memory(maps: Sequence[Maps], counts: Counts) -> LazyMaps:
-    """Return maps in memory as a sequence that checks them on access."""
-    return LazyMaps(partial(_check_row, maps, counts), range(len(maps)))
-
-
-def _check_row(maps: Sequence[Maps], counts: Counts, row: int) -> Maps:
+def _check_row(maps: Sequence[Maps], form: ItemForm, row: int) -> Maps:
     with naming(f"maps[{row}]"):
-        return check_maps(maps[row], counts)
+        return check_maps(maps[row], form)
 
 
-def _check_shapes(shapes: Mapping[str, tuple[int, ...]]) -> None:
-    space = shapes["expected_entropy"]
-    if not space or 0 in space:
-        raise PredictionsError(
-            f"array 'expected_entropy' must have the shape of the image, got {space}"
-        )
-    for name, shape in shapes.items():
-        lead = _LEADING[name]
-        if shape[len(lead) :] != space or len(shape) != len(space) + len(lead):
-            wanted = ", ".join([*lead, *map(str, space)])
-            last = len(shape) == len(space) + 1 and shape[:-1] == space
-            move = f": np.moveaxis({name}, -1, 0)" if last else ", then space"
-            raise PredictionsError(
-                f"array '{name}' must have shape ({wanted}) to fit 'expected_entropy', "
-                f"got {shape}; put the {_CALLED[lead]} axis first{move}"
-            )
-        if shape[0] == 0:
-            raise PredictionsError(
-                f"array '{name}' has no {_CALLED[lead]} (shape {shape}); there must be "
-                "at least one"
-            )
+def _most_draws(maps: Sequence[Maps]) -> int:
+    labels = (each.draw_labels for each in maps if isinstance(each, Maps))
+    shapes = (to_array("draw_labels", each).shape for each in labels)
+    return max((shape[0] for shape in shapes if shape), default=1)
 
 
-def _check_counts(shapes: Mapping[str, tuple[int, ...]], counts: Counts) -> None:
-    if shapes["mean_probs"][0] < 2:
-        raise PredictionsError(
-            "array 'mean_probs' must have at least two classes on its first axis, got "
-            f"shape {shapes['mean_probs']}; for P(y=1) stack 1 - p and p"
-        )
-    for name, axis, wanted in (
-        ("mean_probs", "classes", counts.classes),
-        ("draw_labels", "draws", counts.draws),
-    ):
-        size = shapes[name][0]
-        if wanted is not None and size != wanted:
-            raise PredictionsError(
-                f"array '{name}' has {size} {axis}, the first item has {wanted}; all "
-                "items of one file must agree"
-            )
+def form_of_header(header: Header) -> ItemForm:
+    """Return what a header tells of the maps of all items."""
+    return ItemForm(ignore=header.ignore, regions=tuple(header.regions))
 
 
-def _mean_probs(array: NDArray[Any]) -> NDArray[Any]:
-    numbers = as_numbers("mean_probs", array)
-    finite_span("mean_probs", numbers, "C")
-    probs = numbers.astype(np.float32, copy=False)
-    return np.ascontiguousarray(
-        checked_probs("mean_probs", probs, "C", remedy=_REMEDY, dtype=np.float32).array
-    )
-
-
-def _entropy(array: NDArray[Any], classes: int) -> NDArray[Any]:
-    name = "expected_entropy"
-    entropy = as_numbers(name, array)
-    low, high = finite_span(name, entropy, "")
-    # Half precision rounds. An entropy in bits exceeds the limit by far more.
-    limit, slack = log(classes), 2e-3 * (1.0 + log(classes))
-    if low < -slack or high > limit + slack:
-        wrong = (entropy < -slack) | (entropy > limit + slack)
-        where = tuple(np.argwhere(wrong)[0])
-        raise PredictionsError(
-            f"array '{name}' must lie in [0, {limit:.4g}] (log C, in nats), "
-            f"{where_in('', where)} is {float(entropy[where]):.6g}; use natural "
-            "logarithms"
-        )
-    return np.ascontiguousarray(np.maximum(entropy.astype(np.float32, copy=False), 0))
-
-
-def _labels(
-    name: str, array: NDArray[Any], classes: int, ignore: int | None
-) -> NDArray[Any]:
-    axes = _LEADING[name]
-    labels = np.ascontiguousarray(to_bytes(name, array, axes))
-    if labels.max() < classes:
-        return labels
-    wrong = labels >= classes
-    if ignore is not None:
-        wrong &= labels != ignore
-    if wrong.any():
-        where = tuple(np.argwhere(wrong)[0])
-        rule = f"lie in 0..{classes - 1}"
-        remedy = "store a class for every pixel; 'ignore' is for raters alone"
-        if name == "raters":
-            rule += f" or be the header's 'ignore' ({ignore})"
-            remedy = "correct it, or state 'ignore' in the header"
-        raise PredictionsError(
-            f"array '{name}' must {rule}, {where_in(axes, where)} is {labels[where]}; "
-            f"{remedy}"
-        )
-    return labels
-
-
-def entropy_excess(maps: Maps) -> float:
+def entropy_excess(maps: Maps, *, regions: bool = False) -> float:
     """Return how far the mean entropy of draws exceeds that of their mean, at most."""
+    return float((maps.expected_entropy - _entropy_of_mean(maps, regions)).max())
+
+
+def _entropy_of_mean(maps: Maps, regions: bool) -> NDArray[np.floating]:
     probs = maps.mean_probs
+    if regions:
+        probs = np.concatenate([probs, 1.0 - probs])
     logs = np.log(probs, where=probs > 0, out=np.zeros_like(probs))
-    return float((maps.expected_entropy + (probs * logs).sum(axis=0)).max())
+    return np.asarray(-(probs * logs).sum(axis=0))
 
 
 def check_entropies(predictions: Predictions, excess: NDArray[np.float64]) -> None:
@@ -220,37 +86,36 @@ def check_entropies(predictions: Predictions, excess: NDArray[np.float64]) -> No
         )
 
 
-# Opens the maps of a source, each of which is checked against the counts on access.
-Open = Callable[[Counts], Sequence[Maps]]
-
-
 def segmentation_form(
-    raw: RawArrays, open_maps: Open, options: ReadOptions, source: str
+    raw: RawArrays, maps: ItemMaps, options: ReadOptions, source: str
 ) -> Predictions:
     """Return segmentation predictions of the items in `raw`; the first is read."""
     with naming(source):
-        predictions = FORMATS[version_of(raw.header)](raw, open_maps, options, source)
+        predictions = FORMATS[version_of(raw.header)](raw, maps, options, source)
     # Outside `naming`, because an error in an item already names its own file.
-    ignore = predictions.header.ignore
-    first = open_maps(Counts(ignore=ignore))[0]
-    counts = counts_of(first, ignore)
+    form = form_of_header(predictions.header)
+    first = maps.open(form)[0]
+    form = form_of(first, form)
+    # Files of one draw for every item are measured otherwise than all others.
+    draws = len(first.draw_labels)
     return replace(
         predictions,
-        maps=open_maps(counts),
-        draws=counts.draws or 1,
-        classes=counts.classes,
+        maps=maps.open(form),
+        draws=draws if draws > 1 else maps.most_draws(),
+        classes=None if form.regions else form.classes,
         pixels=first.expected_entropy.size,
+        own_maps=tuple(first.uncertainty),
     )
 
 
 def _format_1(
-    raw: RawArrays, open_maps: Open, options: ReadOptions, source: str
+    raw: RawArrays, maps: ItemMaps, options: ReadOptions, source: str
 ) -> Predictions:
     parsed = parse_header(raw.header, strict=options.strict)
     _check_options(parsed.header.task, options)
     names = (*raw.shapes, *raw.unread)
     notes = check_names("segmentation", names, strict=options.strict)
-    n = len(open_maps(Counts()))
+    n = len(maps.open(form_of_header(parsed.header)))
     if n == 0:
         raise PredictionsError("has no items; there must be at least one")
     check_shapes(parsed.shapes, raw.shapes, frozenset(raw.unread))
@@ -271,7 +136,7 @@ def _format_1(
     )
 
 
-_Reader = Callable[[RawArrays, Open, ReadOptions, str], Predictions]
+_Reader = Callable[[RawArrays, ItemMaps, ReadOptions, str], Predictions]
 # A released version keeps its reader here for good.
 FORMATS: dict[int, _Reader] = {1: _format_1}
 

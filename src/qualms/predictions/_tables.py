@@ -66,6 +66,7 @@ def raw_table(
 ) -> RawArrays:
     """Return the arrays and the header of a table, columns read by `read_columns`."""
     columns = _columns_by_array(wanted_columns(tuple(names)))
+    _refuse_unsplit(columns)
     used = {column for parts in columns.values() for column in parts}
     return RawArrays(
         shapes={
@@ -77,6 +78,20 @@ def raw_table(
         header_at=f"a file '{sidecar(source.path).name}' beside it (JSON)",
         unread=tuple(name for name in names if name not in used),
     )
+
+
+def _refuse_unsplit(columns: Mapping[str, Sequence[str]]) -> None:
+    """Raise if one column stands for an array of several numbers per item."""
+    for name, parts in columns.items():
+        field = field_of(name)
+        if parts != [name] or field is None or not field.axes or "N" in field.axes:
+            continue
+        head = "prob" if name == "probs" else name
+        hint = f"; {field.hint}" if field.hint else ""
+        raise PredictionsError(
+            f"column '{name}' must be several columns of one number each, {head}_0, "
+            f"{head}_1, ...{hint}"
+        )
 
 
 @runtime_checkable

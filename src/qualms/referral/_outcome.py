@@ -23,7 +23,7 @@ from qualms.inference import (
 )
 from qualms.referral._items import Array, Flags, ReferralItems
 from qualms.referral._request import SHARE_SCORES, ReferralOptions, Request
-from qualms.referral._threshold import count_below
+from qualms.referral._walks import count_below
 from qualms.scores import Better, Estimate, kept_means
 
 Verdict = Literal["met", "missed", "undecided"]

@@ -8,13 +8,7 @@ from qualms import __version__
 from qualms.evaluate.scoring import Source
 from qualms.predictions import Predictions
 from qualms.referral._applied import ReferredItems, file_digest, referred_items
-from qualms.referral._items import (
-    predicted_values,
-    read_for_referral,
-    split_by_shift,
-    uncertainty_source,
-    uncertainty_values,
-)
+from qualms.referral._items import predicted_values, uncertainty_values
 from qualms.referral._likeness import reference_sample
 from qualms.referral._outcome import Outcome, judged_outcome, outcome_at
 from qualms.referral._plan import PlanOrigin, ReferralPlan
@@ -24,6 +18,7 @@ from qualms.referral._request import (
     Request,
     make_request,
 )
+from qualms.referral._sets import read_files, split_files
 from qualms.referral._threshold import choose_threshold, list_offers
 from qualms.referral._words import plan_notes, plan_warnings
 
@@ -69,16 +64,9 @@ def refer(
         sensitivity=options.sensitivity,
         specificity=options.specificity,
     )
-    files = [read_for_referral(each, logits=options.logits) for each in (source, *on)]
-    _check_same_kind(files)
+    files = read_files(source, on, options)
     _check_classes(files[0], request)
-    names = _names(files)
-    uncertainty = uncertainty_source(files[0], options.uncertainty)
-    items, *others = (
-        part
-        for file, name in zip(files, names, strict=True)
-        for part in split_by_shift(file, name, uncertainty)
-    )
+    names, uncertainty, items, others = split_files(files, options)
     sample = items.independent(options.seed)
     choice = choose_threshold(items, sample, request)
     threshold = choice.shown.threshold
@@ -109,22 +97,6 @@ def refer(
     )
 
 
-def _check_same_kind(files: Sequence[Predictions]) -> None:
-    """Raise unless all files have the task and the classes of the first one."""
-    first, *others = files
-    for other in others:
-        if other.task != first.task:
-            raise ValueError(
-                f"{other.source} must hold {first.task} as {first.source} does, it "
-                f"holds {other.task}"
-            )
-        if other.classes != first.classes:
-            raise ValueError(
-                f"{other.source} must have the {first.classes} classes of "
-                f"{first.source}, got {other.classes}"
-            )
-
-
 def _check_classes(file: Predictions, request: Request) -> None:
     """Raise unless the scores of `request` can be had with the classes of the file."""
     if request.at_least and file.classes is None:
@@ -138,19 +110,6 @@ def _check_classes(file: Predictions, request: Request) -> None:
                 f"{name} needs two classes, {file.source} has {file.classes}; "
                 "ask for an accuracy or a budget"
             )
-
-
-def _names(files: Sequence[Predictions]) -> list[str]:
-    """Return file names, with as much of the path as makes them differ.
-
-    A file that is given twice has its place in the list instead.
-    """
-    paths = [Path(file.source) for file in files]
-    for depth in range(1, 12):
-        names = ["/".join(path.parts[-depth:]) for path in paths]
-        if len(set(names)) == len(names):
-            return names
-    return [f"{path.name} ({i + 1})" for i, path in enumerate(paths)]
 
 
 def _origin(source: Source, file: Predictions, outcome: Outcome) -> PlanOrigin:

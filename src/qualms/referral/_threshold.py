@@ -1,13 +1,10 @@
 """Choice of the threshold that does what was asked, and its promise for new items.
 
-Scores are promised by learn-then-test (Angelopoulos et al., 2021), as in
-`scores.referral_threshold`. The candidate thresholds are order statistics at ranks that
-depend on N alone. Given one, the items strictly below it are independent draws of the
-population below it, so the number of right ones among them (among their positives, for
-sensitivity) is binomial. Several scores together have the largest of their p-values: if
-any score is too low, its own p-value is rarely small. Bonferroni's correction over the
-ranks holds for any dependence between them, and also gives lower bounds that hold for
-all ranks at once.
+Scores are promised by walks over the thresholds (`_walks`), a budget by the beta
+distribution of order statistics.
+
+Offers are another statement: lower bounds at a few shares referred, which all hold at
+once by Bonferroni's correction over these shares.
 """
 
 import math
@@ -17,20 +14,25 @@ from decimal import ROUND_FLOOR, Context
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import bdtr, betaincinv
 
 from qualms import scores
-from qualms.referral._items import Array, Flags, Index, ReferralItems
+from qualms.referral._items import ReferralItems
 from qualms.referral._request import SHARE_SCORES, Request
+from qualms.referral._walks import (
+    best_bounds,
+    count_below,
+    growth,
+    lower_bounds,
+    observed_cut,
+    promised_cut,
+    starts,
+)
 from qualms.referral.shares import exact_percent
-from qualms.scores.threshold import GRID
 
 OFFERED = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8)
 """Shares referred of the offers."""
 DIGITS = 4
 """Least number of digits of a rounded threshold."""
-GROWTH = (1.5, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 100)
-"""How many times as many items are tried where these are too few."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +66,10 @@ class Promise:
     items: int
     """Independent items that were tested: one per cluster where there are clusters."""
     tested: int
-    """Thresholds tested at once, for which the confidence is corrected."""
+    """Starts of walks, between which the risk is divided; 1 for a budget.
+
+    Of plans made before there were walks, the thresholds tested at once.
+    """
 
     def words(self, as_text: Callable[[float], str] = exact_percent) -> str:
         """Return the promise as a clause; `as_text` formats the lower bounds."""
@@ -115,17 +120,6 @@ class ThresholdChoice(NamedTuple):
     """
 
 
-class CountsBelow(NamedTuple):
-    """Thresholds, least first, and the numbers of items strictly below each of them."""
-
-    threshold: Array
-    kept: Index
-    items: Mapping[str, Index]
-    """By score: the items below that count in it."""
-    right: Mapping[str, Index]
-    """By score: those of them that are right."""
-
-
 def choose_threshold(
     items: ReferralItems, sample: ReferralItems, request: Request
 ) -> ThresholdChoice:
@@ -170,25 +164,23 @@ def _choose_for_scores(
                 f"{name} needs {SHARE_SCORES[name].side} items, {items.name} has none; "
                 "give a file that has both classes"
             )
-    observed = _observed_cutoff(items, request.at_least)
+    observed = _observed_cutoff(items, request)
     counts = count_below(sample, request.at_least)
-    tested = _at_ranks(counts)
-    passing = _passing(tested, request)
-    if passing.size:
-        rank, bounds = int(passing[-1]), request.at_least
-    else:
-        rank, bounds = _best_bounds(tested, request)
-    shown = cutoff_at(items, float(tested.threshold[rank]))
+    cut = promised_cut(counts, request)
+    found, bounds = cut is not None, request.at_least
+    if cut is None:
+        cut, bounds = best_bounds(counts, request)
+    shown = cutoff_at(items, float(counts.threshold[cut]))
     promise = Promise(
         at_least=bounds,
         budget=None,
         confidence=request.effective_confidence,
         items=sample.n,
-        tested=len(tested.kept),
+        tested=starts(counts),
     )
-    if passing.size:
+    if found:
         return ThresholdChoice(True, shown, observed, shown, promise, None)
-    times = _growth(counts, request)
+    times = growth(counts, request)
     needed = None if times is None else round(times * items.n)
     return ThresholdChoice(False, shown, observed, None, promise, needed)
 
@@ -202,15 +194,16 @@ def list_offers(
     """
     if items.classes is None:
         return ()
-    counts = _at_ranks(count_below(sample, {"accuracy": 0.0}))
-    bounds = _lower_bounds(counts, "accuracy", (1.0 - confidence) / len(counts.kept))
+    counts = count_below(sample, {"accuracy": 0.0})
+    # Shares of the items, fixed before any was seen.
+    ranks = np.round((1.0 - np.array(OFFERED)) * sample.n).astype(np.int64)
+    cuts = np.searchsorted(counts.kept, ranks, side="right") - 1
+    bounds = lower_bounds(counts, "accuracy", cuts, (1.0 - confidence) / len(cuts))
     offers: dict[float, Offer] = {}
-    for share in OFFERED:
-        rank = round((1.0 - share) * len(counts.kept)) - 1
-        if rank < 0 or counts.kept[rank] == 0:
-            continue
-        cutoff = cutoff_at(items, float(counts.threshold[rank]))
-        offers[cutoff.threshold] = Offer(cutoff=cutoff, promised=float(bounds[rank]))
+    for cut, bound in zip(cuts, bounds, strict=True):
+        if counts.kept[cut]:
+            cutoff = cutoff_at(items, float(counts.threshold[cut]))
+            offers[cutoff.threshold] = Offer(cutoff=cutoff, promised=float(bound))
     return tuple(offers.values())
 
 
@@ -241,102 +234,7 @@ def _rounded_down(threshold: float, largest_kept: float) -> float:
     return threshold
 
 
-def count_below(items: ReferralItems, at_least: Mapping[str, float]) -> CountsBelow:
-    """Return the counts at every distinct threshold of `items`, and at inf."""
-    order, start = items.rank
-    threshold = np.append(items.uncertainty[order[start[:-1]]], np.inf)
-
-    def below(chosen: Flags) -> Index:
-        return np.concatenate([[0], np.cumsum(chosen[order])])[start]
-
-    counted = {name: items.counted(name) for name in at_least}
-    return CountsBelow(
-        threshold,
-        start,
-        {name: below(flags) for name, flags in counted.items()},
-        {name: below(flags & items.correct) for name, flags in counted.items()},
-    )
-
-
-def _observed_cutoff(
-    items: ReferralItems, at_least: Mapping[str, float]
-) -> Cutoff | None:
-    """Return the cutoff that refers least and has these scores on `items`."""
-    counts = count_below(items, at_least)
-    good = counts.kept > 0
-    for name, bound in at_least.items():
-        count = counts.items[name]
-        undefined = np.full(len(count), np.nan)
-        share = np.divide(counts.right[name], count, where=count > 0, out=undefined)
-        good &= share >= bound
-    places = np.flatnonzero(good)
-    if not places.size:
-        return None
-    return cutoff_at(items, float(counts.threshold[places[-1]]))
-
-
-def _at_ranks(counts: CountsBelow, times: float = 1.0) -> CountsBelow:
-    """Return the counts at up to 50 ranks, which depend on the number of items alone.
-
-    With `times` the ranks are those of so many times as many items, each item repeated
-    equally often.
-    """
-    items = round(times * int(counts.kept[-1]))
-    ranks = np.round(np.arange(1, GRID + 1) * items / GRID).astype(np.int64)
-    ranks = np.unique(ranks[ranks > 0])
-    place = np.searchsorted(times * counts.kept, ranks, side="right") - 1
-    return CountsBelow(
-        counts.threshold[place],
-        counts.kept[place],
-        {name: count[place] for name, count in counts.items.items()},
-        {name: count[place] for name, count in counts.right.items()},
-    )
-
-
-def _passing(tested: CountsBelow, request: Request, times: float = 1.0) -> Index:
-    """Return the ranks that pass all tests, if there were `times` as many items.
-
-    This is the rule of the promise: every rank is tested at an equal part of the risk.
-    """
-    risk = (1.0 - request.effective_confidence) / len(tested.kept)
-    return np.flatnonzero(_p_values(tested, request.at_least, times) <= risk)
-
-
-def _p_values(
-    tested: CountsBelow, at_least: Mapping[str, float], times: float
-) -> Array:
-    """Return p-values (ranks,) of "some score is too low" for `times` as many items."""
-    largest = np.zeros(len(tested.kept))
-    for name, bound in at_least.items():
-        count = np.floor(times * tested.items[name]).astype(np.int64)
-        wrong = np.ceil(times * (tested.items[name] - tested.right[name]))
-        tail = bdtr(np.minimum(wrong, count), np.maximum(count, 1), 1.0 - bound)
-        largest = np.maximum(largest, np.where(count > 0, tail, 1.0))
-    return largest
-
-
-def _lower_bounds(tested: CountsBelow, name: str, risk: float) -> Array:
-    """Return lower bounds (ranks,) of a score, each wrong with probability `risk`."""
-    right = tested.right[name].astype(np.float64)
-    wrong = tested.items[name] - right
-    bound: Array = betaincinv(np.maximum(right, 1.0), wrong + 1.0, risk)
-    return np.where(right > 0, bound, 0.0)
-
-
-def _best_bounds(tested: CountsBelow, request: Request) -> tuple[int, dict[str, float]]:
-    """Return the rank that comes nearest to the request, and the bounds it has."""
-    at_least = request.at_least
-    risk = (1.0 - request.effective_confidence) / len(tested.kept) / len(at_least)
-    bounds = {name: _lower_bounds(tested, name, risk) for name in at_least}
-    slack = np.min([bounds[name] - least for name, least in at_least.items()], axis=0)
-    # Of equal bounds the one that refers least.
-    rank = len(slack) - 1 - int(np.argmax(slack[::-1]))
-    return rank, {name: float(bound[rank]) for name, bound in bounds.items()}
-
-
-def _growth(counts: CountsBelow, request: Request) -> float | None:
-    """Return how many times as many items would pass; None if no factor tried does."""
-    for times in GROWTH:
-        if _passing(_at_ranks(counts, times), request, times).size:
-            return times
-    return None
+def _observed_cutoff(items: ReferralItems, request: Request) -> Cutoff | None:
+    counts = count_below(items, request.at_least)
+    cut = observed_cut(counts, request.at_least)
+    return None if cut is None else cutoff_at(items, float(counts.threshold[cut]))

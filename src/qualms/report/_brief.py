@@ -8,10 +8,11 @@ from qualms.evaluate import (
     Scored,
     ScoreRow,
     with_main_scores,
-    with_rows,
+    with_shown_items,
 )
 from qualms.evaluate.main_scores import GROUPED
 from qualms.evaluate.rows import QUESTIONS, Question
+from qualms.evaluate.subsets import group_name, is_group, subset_kind, subset_label
 from qualms.report._scored import (
     ARROW,
     score_cell,
@@ -20,9 +21,6 @@ from qualms.report._scored import (
     subset_notes,
 )
 from qualms.report.table import Column, Table, TableCell, TableLine
-
-SIDE_BY_SIDE = ("in_domain", "shifted")
-"""Subsets that are columns of one table, where there is one file."""
 
 
 def answer_table(scored: Scored) -> Table:
@@ -53,16 +51,8 @@ def _asked(question: Question, task: str) -> str:
 
 
 def brief_scores(scored: Scored) -> Scored:
-    """Return the main scores; of in-domain and shifted items apart where both exist."""
-    main = with_main_scores(scored)
-    rows = [row for result in main.results for row in result.rows]
-    apart = {row.key[::2] for row in rows if row.subset in SIDE_BY_SIDE}
-
-    def pooled(row: ScoreRow) -> bool:
-        both = row.subset == "all" and row.key[::2] in apart
-        return row.subset == "balanced" or both
-
-    return with_rows(main, [row.key for row in rows if not pooled(row)])
+    """Return the main scores of the items that the results are about."""
+    return with_main_scores(with_shown_items(scored))
 
 
 def brief_tables(scored: Scored) -> list[Table]:
@@ -74,17 +64,14 @@ def brief_tables(scored: Scored) -> list[Table]:
     if len(scored.results) > 1:
         return [_bare(replace(score_table(scored), title=""))]
     result = scored.results[0]
-    groups = [row for row in result.rows if row.subset.startswith("group=")]
+    groups = [row for row in result.rows if is_group(row.subset)]
     return [*_beside(result), *([_by_group(result, groups)] if groups else [])]
 
 
 def _beside(result: Results) -> list[Table]:
     """Return the scores of one file, in-domain and shifted items side by side."""
     rows = {row.key: row for row in result.rows}
-    kinds = [s for s in SIDE_BY_SIDE if any(r.subset == s for r in result.rows)]
-    if not kinds:
-        every = [row for row in result.rows if row.subset == "all"]
-        return [_lined(result, ["all"], [[row] for row in every])]
+    kinds = list(result.subsets)
     together, alone = [], []
     for score, settings in dict.fromkeys(row.key[::2] for row in result.rows):
         of_kinds = [rows.get((score, kind, settings)) for kind in kinds]
@@ -114,7 +101,7 @@ def _lined(
     columns = []
     for i, subset in enumerate(subsets):
         sizes = [row.n for each in rows if (row := each[i]) is not None]
-        name = {"all": "all items"}.get(subset, subset.replace("_", "-"))
+        name = {"all": "all items"}.get(subset, subset_label(subset))
         columns.append(Column(label=f"{name} ({min(sizes)})"))
     table = Table(
         name="scores",
@@ -134,14 +121,16 @@ def _by_group(result: Results, rows: Sequence[ScoreRow]) -> Table:
     shown = [first[score] for score in GROUPED[result.task] if score in first]
     by_key = {(row.subset, row.score, row.detail): row for row in rows}
     names = dict.fromkeys(row.subset for row in rows)
+    divided = {subset_kind(subset) for subset in names} != {"all"}
     lines = []
     for subset in names:
         cells = [by_key.get((subset, row.score, row.detail)) for row in shown]
         items = max(cell.n for cell in cells if cell is not None)
         lines.append(
             TableLine(
-                labels=(subset.removeprefix("group="), str(items)),
+                labels=(group_name(subset), str(items)),
                 cells=tuple(score_cell(cell) for cell in cells),
+                section=subset_label(subset_kind(subset)) if divided else "",
             )
         )
     table = Table(

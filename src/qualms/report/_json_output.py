@@ -16,7 +16,7 @@ from qualms.evaluate import Comparison, Curve, Results, Scored, ScoreRow
 from qualms.labels import labels_text
 from qualms.report._csv_files import write_records
 
-JSON_FORMAT = 3
+JSON_FORMAT = 4
 CURVE_POINTS = 400
 """Points of a curve that JSON and pages hold at most."""
 
@@ -37,6 +37,7 @@ def _file(result: Results) -> dict[str, Any]:
         "task": result.task,
         "items": result.n,
         "draws": result.draws,
+        "subset": result.subset,
         "header": asdict(result.header),
         "notes": list(result.notes),
         "interval": {

@@ -10,8 +10,9 @@ from typing import Any
 
 from qualms import __version__
 from qualms.atomic import replacing, temporary_path
-from qualms.evaluate import Curve, Histogram, Results, Scored
+from qualms.evaluate import Curve, Histogram, Results, Scored, with_shown_items
 from qualms.evaluate.rows import QUESTIONS
+from qualms.evaluate.subsets import subset_label
 from qualms.labels import values_text
 from qualms.report._html import html_table
 from qualms.report._index import page_style
@@ -71,6 +72,7 @@ def render_page(scored: Scored, *, command: str = "") -> str:
         from plotly.offline import get_plotlyjs
     except ImportError as error:
         raise ValueError(MISSING) from error
+    scored = with_shown_items(scored)
     loader = PackageLoader("qualms.report", "templates")
     page = Environment(loader=loader, autoescape=True).get_template("page.html")
     charts = [*_line_charts(scored), *_bar_charts(scored)]
@@ -188,7 +190,7 @@ def _bar_chart(result: Results, bars: Histogram, *, many: bool) -> dict[str, Any
 
 
 def _items(subset: str) -> str:
-    return subset.replace("_", "-")
+    return {"all": "all items"}.get(subset, subset_label(subset))
 
 
 def _numbers(values: Any) -> list[float | None]:

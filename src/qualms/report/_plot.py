@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from qualms.evaluate import Curve, Histogram, Results, ScoreRow
+from qualms.evaluate.subsets import is_group, subset_label
 from qualms.labels import values_text
 from qualms.report._draw import MISSING, STYLE, fill_axes, legend_key
 from qualms.report.figures import (
@@ -63,29 +64,55 @@ def plot(results: Results, what: str, *, axes: "Axes | None" = None) -> "Axes":
 
 
 def _panel(results: Results, what: str) -> Panel:
-    for bars in results.histograms:
-        if bars.name == what and bars.subset == "all":
-            return _bars(results, bars)
-    subset, _, name = what.rpartition("/")
+    name, subset = _name_and_subset(results, what)
+    chosen = _about(results, subset) if subset else results.shown()
+    bars = [bars for bars in chosen.histograms if bars.name == name]
+    bars = [each for each in bars if subset or not is_group(each.subset)]
+    if bars:
+        return _bars(results, bars)
     wanted = CURVES.get(name, name)
-    curves = _fitting(list(_with_risk(results)), wanted, subset)
+    curves = [curve for curve in _with_risk(chosen) if curve.name == wanted]
     if curves:
-        return _curves(results, curves)
-    rows = [row for row in results.rows if row.score == name]
-    rows = [row for row in rows if subset in ("", row.subset)]
+        return _curves(results, curves[: len(SERIES)])
+    rows = [row for row in chosen.rows if row.score == name]
     if not rows:
         _refuse(results, what)
     return _intervals(results, rows)
 
 
-def _refuse(results: Results, what: str) -> None:
-    drawable = dict.fromkeys(
+def _about(results: Results, subset: str) -> Results:
+    """Return results about a set of items only, or about a group of those shown."""
+    names = (subset, f"{results.subset}/{subset}") if is_group(subset) else (subset,)
+    return replace(
+        results,
+        rows=tuple(row for row in results.rows if row.subset in names),
+        curves=tuple(curve for curve in results.curves if curve.subset in names),
+        histograms=tuple(bars for bars in results.histograms if bars.subset in names),
+    )
+
+
+def _name_and_subset(results: Results, what: str) -> tuple[str, str]:
+    """Return what to draw, and its items; '' for those that the results are about."""
+    names = _drawable(results)
+    if what in names:
+        return what, ""
+    name = max((n for n in names if what.endswith(f"/{n}")), key=len, default=what)
+    return name, what.removesuffix(name).rstrip("/")
+
+
+def _drawable(results: Results) -> dict[str, None]:
+    """Return the names of the scores, curves and histograms, each once."""
+    return dict.fromkeys(
         (
             *(row.score for row in results.rows),
             *(curve.name for curve in _with_risk(results)),
             *(bars.name for bars in results.histograms),
         )
     )
+
+
+def _refuse(results: Results, what: str) -> None:
+    drawable = _drawable(results)
     raise LookupError(
         f"nothing to draw for {what!r} in {results.name}.{suggest(what, drawable)} It "
         f"has {', '.join(drawable)}."
@@ -107,15 +134,6 @@ def _with_risk(results: Results) -> Iterator[Curve]:
             )
 
 
-def _fitting(curves: Sequence[Curve], name: str, subset: str) -> list[Curve]:
-    """Return the curves of a name, in-domain and shifted items apart if both exist."""
-    named = [curve for curve in curves if curve.name == name]
-    if not subset:
-        apart = [c for c in named if c.subset in ("in_domain", "shifted")]
-        return (apart or named)[: len(SERIES)]
-    return [curve for curve in named if curve.subset == subset][: len(SERIES)]
-
-
 def _curves(results: Results, curves: Sequence[Curve]) -> Panel:
     first = curves[0]
     square = first.name in _DIAGONAL
@@ -135,7 +153,7 @@ def _curves(results: Results, curves: Sequence[Curve]) -> Panel:
     unit = (0.0, 1.0) if square else (None, None)
     return Panel(
         marks=(*rule, *marks),
-        title=results.name,
+        title=_title(results, curves),
         x_label=first.x_label,
         y_label=first.label,
         x_range=unit,
@@ -143,28 +161,47 @@ def _curves(results: Results, curves: Sequence[Curve]) -> Panel:
     )
 
 
+def _title(results: Results, shown: Sequence[Curve | Histogram]) -> str:
+    """Return the file's name, with its items where only some are shifted."""
+    subsets = {thing.subset for thing in shown}
+    if not results.has_shift or len(subsets) > 1 or "ood" in shown[0].name:
+        return results.name
+    return f"{results.name}, {subset_label(subsets.pop())}"
+
+
 def _words(curve: Curve, curves: Sequence[Curve]) -> str:
     """Return the label of a curve among others; '' where it is the only one."""
     if len(curves) == 1:
         return ""
     same = len({other.subset for other in curves}) == 1
-    subset = "" if same else curve.subset.replace("_", "-")
+    subset = "" if same else subset_label(curve.subset)
     parts = filter(None, (subset, values_text(curve.settings)))
     return ", ".join(parts) or "as predicted"
 
 
-def _bars(results: Results, bars: Histogram) -> Panel:
-    total = sum(float(counts.sum()) for counts in bars.parts.values()) or 1.0
-    marks = tuple(
-        HistogramMark(edges=bars.edges, heights=counts / total, colour=c, label=part)
-        for (part, counts), c in zip(bars.parts.items(), SERIES, strict=False)
-    )
+def _bars(results: Results, several: Sequence[Histogram]) -> Panel:
+    """Return a panel of histograms; those of several sets of items share its bins."""
+    marks: list[Mark] = []
+    for bars in several:
+        total = sum(float(counts.sum()) for counts in bars.parts.values()) or 1.0
+        items = f"{subset_label(bars.subset)}, " if len(several) > 1 else ""
+        first = len(marks)
+        marks += [
+            HistogramMark(
+                edges=bars.edges,
+                heights=counts / total,
+                colour=SERIES[(first + number) % len(SERIES)],
+                label=f"{items}{part}",
+            )
+            for number, (part, counts) in enumerate(bars.parts.items())
+        ]
+    edges = several[0].edges
     return Panel(
-        marks=marks,
-        title=results.name,
-        x_label=bars.label,
-        y_label="share of items",
-        x_range=(float(bars.edges[0]), float(bars.edges[-1])),
+        marks=tuple(marks),
+        title=_title(results, several),
+        x_label=several[0].label,
+        y_label="share of items" if len(several) == 1 else "share of these items",
+        x_range=(float(edges[0]), float(edges[-1])),
         y_range=(0.0, None),
     )
 
@@ -187,7 +224,7 @@ def _intervals(results: Results, rows: Sequence[ScoreRow]) -> Panel:
     ]
     ticks = {
         float(len(rows) - number): ", ".join(
-            filter(None, (row.subset.replace("_", "-"), row.detail))
+            filter(None, (subset_label(row.subset), row.detail))
         )
         for number, row in enumerate(rows)
     }

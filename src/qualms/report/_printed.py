@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table as Grid
 
-from qualms.evaluate import Answer, Curve, Results, Scored
+from qualms.evaluate import Answer, Curve, Results, Scored, with_shown_items
 from qualms.evaluate.rows import QUESTIONS
+from qualms.evaluate.subsets import SIDE_BY_SIDE, subset_label
 from qualms.labels import values_text
 from qualms.report._brief import answer_table, brief_scores, brief_tables
 from qualms.report._scored import difference_table, score_notes, score_table
@@ -51,16 +52,19 @@ def print_results(
     if not chosen:
         _print_verdicts(scored, console=console)
         console.print()
-    shown = brief_scores(scored) if brief else scored
+    chosen_items = with_shown_items(scored)
+    shown = brief_scores(scored) if brief else chosen_items
     tables = brief_tables(shown) if brief else [score_table(shown)]
     _print_apart(tables, console=console)
     print_legend(tables, console=console)
     if differences and shown.comparison is not None:
         console.print()
         print_table(difference_table(shown.comparison), console=console)
-    for result in () if chosen or brief else scored.results:
+    for result in () if chosen or brief else chosen_items.results:
         _print_curves(console, result)
     _print_notes(shown, brief=brief, console=console)
+    if differences and scored.comparison is None:
+        console.print("note: --compare needs a second file", style="dim")
     for path in filter(None, written):
         console.print(f"wrote {escape(str(path))}", soft_wrap=True)
 
@@ -130,7 +134,20 @@ def _headline(result: Results) -> str:
         f"[bold]{escape(result.name)}[/bold]: {result.task}, {result.n}"
         f" {plural(result.n, 'item')}{draws}"
         + (f", method {escape(method)}" if method else "")
+        + _items_words(result)
     )
+
+
+def _items_words(result: Results) -> str:
+    """Return which items the output is about, where only some are shifted."""
+    words = {
+        SIDE_BY_SIDE: "answers are about the in-domain ones",
+        ("in_domain",): "only the in-domain ones are shown",
+        ("shifted",): "only the shifted ones are shown",
+    }
+    together = "in-domain and shifted ones together" if result.has_shift else ""
+    said = words.get(result.subsets, together)
+    return f"; {said}" if said else ""
 
 
 def _print_curves(console: Console, result: Results) -> None:
@@ -144,7 +161,7 @@ def _print_curves(console: Console, result: Results) -> None:
         grid.add_column(width=size, no_wrap=size is not None)
     for curve in shown:
         by = f", by {values}" if (values := values_text(curve.settings)) else ""
-        label = escape(f"{curve.label}, {curve.subset.replace('_', '-')}{by}")
+        label = escape(f"{curve.label}, {subset_label(curve.subset)}{by}")
         grid.add_row("", sparkline(curve.y, width=width), label, _ends(curve))
     console.print(grid)
 

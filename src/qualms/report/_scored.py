@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from qualms.evaluate import Comparison, Contrast, Scored, ScoreRow, subset_words
 from qualms.evaluate.rows import RowKey
+from qualms.evaluate.subsets import is_group, subset_label
 from qualms.labels import labels_text
 from qualms.report.table import Column, Table, TableCell, TableLine
 
@@ -41,13 +42,13 @@ def score_table(scored: Scored) -> Table:
 
 def subset_notes(subsets: Iterable[str]) -> tuple[str, ...]:
     """Return the note that defines the sets of items of a table."""
-    groups = [subset for subset in subsets if subset.startswith("group=")]
+    subsets = list(subsets)
     definitions = [
-        f"{subset.replace('_', '-')}: {subset_words(subset)}"
+        f"{subset_label(subset)}: {subset_words(subset)}"
         for subset in subsets
-        if subset not in groups
+        if not is_group(subset)
     ]
-    if groups:
+    if len(definitions) < len(subsets):
         definitions.append("group=NAME: items whose array 'group' says NAME")
     return (f"{'; '.join(definitions)}.",)
 
@@ -65,7 +66,7 @@ def difference_table(comparison: Comparison) -> Table:
                 TableCell(mean=gap.value, low=gap.low, high=gap.high),
                 TableCell(mean=gap.p, text="<0.001" if gap.p < 0.001 else ""),
             ),
-            section=contrast.subset.replace("_", "-"),
+            section=subset_label(contrast.subset),
         )
         for contrast in _by_subset(comparison.contrasts)
         for name, gap in contrast.difference.items()
@@ -129,7 +130,7 @@ def score_line(
             score_cell(row, name, contrast)
             for row, name in zip(rows, names or [""] * len(rows), strict=True)
         ),
-        section=first.subset.replace("_", "-") if sections else "",
+        section=subset_label(first.subset) if sections else "",
         keys={
             "score": first.score,
             "subset": first.subset,

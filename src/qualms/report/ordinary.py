@@ -1,9 +1,11 @@
 """Tables of a benchmark that declares none: rows by scores."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
 
 from qualms import scores
 from qualms.evaluate.benchmark_results import BenchmarkResults
+from qualms.evaluate.subsets import SIDE_BY_SIDE, subset_kind, subset_label
 from qualms.labels import Label, Labels, labels_text
 from qualms.report.judged import data_text, only_judged
 from qualms.report.layout import Layout, LayoutColumn, layout_table
@@ -88,8 +90,9 @@ def _table(
 
 def _columns(table: ResultsTable) -> Iterator[LayoutColumn]:
     """Yield a column for each judged score, grouped by set of items."""
-    pairs = [pair for pair in table.pivot(_NUMBER, ()).rows if pair[1] is not None]
-    subsets = list(dict.fromkeys(subset for subset, _ in pairs))
+    every = [pair for pair in table.pivot(_NUMBER, ()).rows if pair[1] is not None]
+    subsets = list(dict.fromkeys(subset for subset, _ in every))
+    pairs = [pair for pair in every if not _mixes(pair, every)]
     for subset, name in sorted(pairs, key=lambda pair: subsets.index(pair[0])):
         score = getattr(scores, str(name), None)
         label = str(name)
@@ -98,9 +101,16 @@ def _columns(table: ResultsTable) -> Iterator[LayoutColumn]:
             label = f"{about.label}{ARROWS[about.better]}"
         yield LayoutColumn(
             label=label,
-            group="" if subset == "all" else str(subset).replace("_", "-"),
+            group="" if subset == "all" else subset_label(str(subset)),
             labels={"subset": subset, "score": name},
         )
+
+
+def _mixes(pair: tuple[Label | None, ...], pairs: Collection[Any]) -> bool:
+    """Return whether in-domain items are mixed with shifted ones that stand apart."""
+    subset, score = pair
+    apart = all((kind, score) in pairs for kind in SIDE_BY_SIDE)
+    return apart and subset_kind(str(subset)) in ("all", "balanced")
 
 
 def _file(text: str) -> str:

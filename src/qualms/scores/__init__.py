@@ -33,6 +33,7 @@ from qualms.scores.ranking import *
 from qualms.scores.raters import *
 from qualms.scores.recalibration import *
 from qualms.scores.referral import *
+from qualms.scores.regions import *
 from qualms.scores.regression import *
 from qualms.scores.resampling import *
 from qualms.scores.retrieval import *

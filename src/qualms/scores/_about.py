@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 from numpy.typing import ArrayLike
 
@@ -50,6 +50,10 @@ def as_score(  # noqa: PLR0913 - what a declaration may say
     `tasks` names the tasks ("classification", "regression", ...) in whose files
     `qualms score` looks for the arrays that the parameters of the score name.
     """
+    if better not in get_args(Better):
+        raise ValueError(
+            f"better must be one of {', '.join(get_args(Better))}, got {better!r}"
+        )
     if items is not None and influence is not None:
         raise ValueError(f"{label}: say items or influence, not both")
 

@@ -34,6 +34,7 @@ Keys = NDArray[np.uint32]
 
 _SIGN = np.uint32(1 << 31)
 _HALF = np.uint32(16)
+_REST = np.uint32((1 << 16) - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -58,6 +59,16 @@ class PooledCounts:
             key=np.insert(self.key, new, other.key[~shared]),
             count=np.insert(count, new, other.count[~shared]),
         )
+
+    def span(self) -> tuple[float, float]:
+        """Return bounds of all numbers, of `leading_counts`: close ones, not the ends.
+
+        >>> leading_counts([1.0, 2.0]).span()
+        (1.0, 2.0078125)
+        """
+        ends = np.array([self.key[0], self.key[-1] | _REST])
+        low, high = _value_of(ends)
+        return float(low), float(np.nextafter(high, np.inf, dtype=np.float32))
 
     def around(self, share: float) -> Keys:
         """Return the one or two leading halves that the quantile at `share` lies in."""

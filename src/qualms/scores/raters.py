@@ -1,6 +1,6 @@
 """Raters: their disagreement with each other, and their agreement with predictions."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,8 +33,8 @@ MASKED = "; leave pixels out by mask=, for example mask=~np.isnan(reference)"
 class Agreement(NamedTuple):
     """Per pixel, how many raters the prediction agrees with, out of how many."""
 
-    correct: NDArray[np.uint8]
-    total: NDArray[np.uint8]
+    correct: NDArray[np.integer[Any]]
+    total: NDArray[np.integer[Any]]
 
 
 class Defined(NamedTuple):

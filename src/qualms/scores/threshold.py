@@ -1,9 +1,13 @@
 """Referral thresholds: refer an item when its uncertainty is at or above the threshold.
 
 `referral_threshold` gives two thresholds. One meets the request on the given items. The
-other meets it for new items of the same population, with a stated confidence.
+other meets it for new items of the same population, with a stated confidence. For an
+accuracy that one is found by walks over the thresholds (`walk_to_fewest_referrals`);
+docs/refer.md proves that they keep the promise.
 """
 
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,8 +24,10 @@ __all__ = [
     "referral_threshold",
 ]
 
-# How many coverages, evenly spaced and fixed before seeing any item, are tested.
-GRID = 50
+FEWEST = 25
+"""Least number of items kept at a start, where there are that many items."""
+MANY = 200
+"""Items from which on there is a start at three quarters of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,13 +70,13 @@ def referral_threshold(
     largest share of items that may be referred. `correct` and `uncertainty` have shape
     (N,); they should be items the model was neither trained nor tuned on.
 
-    The accuracy guarantee is learn-then-test (Angelopoulos et al., 2021). The candidate
-    thresholds are the order statistics at up to 50 ranks fixed in advance, and inf.
-    Given such a threshold and how many items lie strictly below it, these are
-    independent draws of the population below it, so their errors are binomial: the
-    exact binomial tail at the tolerated error rate is a p-value for "the kept accuracy
-    is too low". Bonferroni over the ranks holds for any dependence between them. Of the
-    thresholds that pass, the one that refers least is returned.
+    The accuracy guarantee is learn-then-test (Angelopoulos et al., 2021) with
+    fixed-sequence tests. Given an order statistic and how many items lie strictly below
+    it, these are independent draws of the population below it, so their errors are
+    binomial: the exact binomial tail at the tolerated error rate is a p-value for "the
+    kept accuracy is too low". Tests start at a few ranks that depend on N alone, each
+    with an equal part of the risk, and go on from threshold to threshold, with no
+    further correction, until the first one fails.
 
     The budget guarantee is exact as well: the population share at or below the r-th
     smallest of N uncertainties is at least a Beta(r, N + 1 - r) variable, so the
@@ -82,7 +88,7 @@ def referral_threshold(
     >>> choice.threshold, choice.referred, choice.accuracy
     (0.5, 0.2, 0.75)
     >>> choice.reason
-    'none of the 5 thresholds tested guarantees accuracy 0.75; give more items'
+    'no threshold tested on these 5 items guarantees accuracy 0.75; give more items'
     """
     right = flags("correct", correct)
     values = vector("uncertainty", uncertainty, length=len(right))
@@ -95,8 +101,14 @@ def referral_threshold(
             reason = f"no threshold reaches accuracy {accuracy} on these items"
     else:
         assert budget is not None
-        plain = _cut_within(cuts, budget)
-        sure, reason = _cut_surely_within(cuts, budget, confidence)
+        plain, reason = cut_within(cuts.kept, budget), ""
+        sure = cut_surely_within(cuts.kept, budget, confidence)
+        if sure is None:
+            sure = len(cuts.kept) - 1
+            reason = (
+                f"{len(right)} items are too few to guarantee a budget of {budget} "
+                "other than by referring none"
+            )
     return _record(cuts, plain, sure, confidence, reason)
 
 
@@ -140,46 +152,117 @@ def _cut_reaching(cuts: _Thresholds, accuracy: float) -> int | None:
     return int(passed[-1]) + 1 if passed.size else None
 
 
+def start_ranks(items: int) -> Index:
+    """Return the numbers of items kept where walks start, ascending.
+
+    These are all items, half of them, a quarter, and so on, down to 25, and three
+    quarters where there are 200 or more. They depend on the number of items alone,
+    which the proof of the promise needs. Fewer starts leave more of the risk to each;
+    a walk gets to all thresholds between them.
+
+    >>> start_ranks(210), start_ranks(20)
+    (array([ 26,  52, 105, 157, 210]), array([20]))
+    """
+    ranks = [items]
+    while ranks[-1] // 2 >= FEWEST:
+        ranks.append(ranks[-1] // 2)
+    if items >= MANY:
+        ranks.append(3 * items // 4)
+    return np.array(sorted(ranks), np.int64)
+
+
+def start_cuts(kept: Index) -> Index:
+    """Return the cut of each start: the last one that keeps no more than its rank.
+
+    Tied items are kept together, so several starts may share a cut.
+
+    Args:
+        kept: Items kept by each cut, ascending; the last keeps all. Where only items of
+            one class matter, these are counted alone.
+    """
+    cuts: Index = np.searchsorted(kept, start_ranks(int(kept[-1])), side="right") - 1
+    return cuts
+
+
+def walk_to_fewest_referrals(
+    kept: Index, wrong: Iterable[Index], passes: Callable[[Index], Flags]
+) -> int | None:
+    """Return the cut that refers least of all that the walks reach; None: none passes.
+
+    Each start is a walk of its own: where its cut passes, the next cut is tested, and
+    so on to the first that fails. A walk that reaches a later start goes the way of the
+    walk from there, so only the one from the last start that passes is walked. Right
+    items make a test easier, so a first failure is where wrong ones are added.
+
+    Args:
+        kept: As for `start_cuts`.
+        wrong: Wrong items that each cut keeps, for each score that is tested.
+        passes: Returns whether each of these cuts passes, at the risk of one walk.
+    """
+    starts = start_cuts(kept)
+    passing = np.flatnonzero(passes(starts))
+    if not passing.size:
+        return None
+    first = int(starts[passing[-1]])
+    if passing[-1] + 1 == len(starts):
+        return first
+    end = int(starts[passing[-1] + 1])
+    grows = np.any([np.diff(counts[first : end + 1]) > 0 for counts in wrong], axis=0)
+    hurdles = first + 1 + np.flatnonzero(grows)
+    # The next start failed, so there is a first failure, at the latest there.
+    return int(np.append(hurdles[~passes(hurdles)], end)[0]) - 1
+
+
 def _guaranteed_cut(
     cuts: _Thresholds, accuracy: float, confidence: float
 ) -> tuple[int | None, str]:
-    """Return the cut that refers least among those a test accepts (learn-then-test)."""
+    """Return the cut that refers least among those that the walks accept."""
     items = int(cuts.kept[-1])
-    # The ranks depend on N alone: this is what lets Bonferroni count them.
-    ranks = np.unique(np.round(np.arange(1, GRID + 1) * items / GRID).astype(np.int64))
-    ranks = ranks[ranks > 0]
-    cut = np.searchsorted(cuts.kept, ranks, side="right") - 1
-    counts = cuts.kept[cut]
-    tail = bdtr(counts - cuts.right[cut], counts, 1.0 - accuracy)
-    passed = cut[(tail <= (1.0 - confidence) / len(ranks)) & (counts > 0)]
-    if passed.size:
-        return int(passed[-1]), ""
+    risk = (1.0 - confidence) / len(start_ranks(items))
+
+    def passes(cut: Index) -> Flags:
+        count = cuts.kept[cut]
+        tail = bdtr(count - cuts.right[cut], count, 1.0 - accuracy)
+        passing: Flags = (tail <= risk) & (count > 0)
+        return passing
+
+    cut = walk_to_fewest_referrals(cuts.kept, [cuts.kept - cuts.right], passes)
+    if cut is not None:
+        return cut, ""
     return None, (
-        f"none of the {len(ranks)} thresholds tested guarantees accuracy {accuracy}; "
+        f"no threshold tested on these {items} items guarantees accuracy {accuracy}; "
         "give more items"
     )
 
 
-def _cut_within(cuts: _Thresholds, budget: float) -> int:
-    """Return the first cut that refers no more than `budget` of the items."""
-    items = cuts.kept[-1]
-    return int(np.argmax((items - cuts.kept) / items <= budget))
+def cut_within(kept: Index, budget: float) -> int:
+    """Return the first cut that refers no more than `budget` of the items.
+
+    Args:
+        kept: Items kept by each cut, ascending; the last keeps all.
+        budget: Largest share that may be referred.
+    """
+    items = kept[-1]
+    return int(np.argmax((items - kept) / items <= budget))
 
 
-def _cut_surely_within(
-    cuts: _Thresholds, budget: float, confidence: float
-) -> tuple[int, str]:
-    """Return first cut with P(refer) <= `budget` at `confidence`; inf always is one."""
-    items = int(cuts.kept[-1])
-    below = np.arange(items)
-    safe = bdtr(below, items, 1.0 - budget) >= confidence
-    if not safe.any():
-        return len(cuts.kept) - 1, (
-            f"{items} items are too few to guarantee a budget of {budget} other than "
-            "by referring none"
-        )
-    rank = int(np.argmax(safe)) + 1
-    return int(np.searchsorted(cuts.kept, rank, side="left")), ""
+def cut_surely_within(kept: Index, budget: float, confidence: float) -> int | None:
+    """Return the first cut with P(refer) <= `budget` at `confidence`.
+
+    None: only referring no item is sure to be within the budget.
+
+    Args:
+        kept: As for `cut_within`.
+        budget: Largest share that may be referred.
+        confidence: Probability of being within it.
+    """
+    items = int(kept[-1])
+
+    def safe(below: int) -> bool:
+        return bool(bdtr(below, items, 1.0 - budget) >= confidence)
+
+    rank = bisect_left(range(items), True, key=safe) + 1
+    return None if rank > items else int(np.searchsorted(kept, rank, side="left"))
 
 
 def _record(

@@ -16,7 +16,8 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from qualms.methods import Readout, read_head, upsampled
 from qualms.trained._outputs import OutputReader
-from qualms.wording import suggest
+from qualms.trained._several_inputs import SeveralInputs
+from qualms.wording import error_words, suggest
 
 _TRIED = 8
 """Layers that are compared, counted from the end."""
@@ -46,7 +47,7 @@ class TrainedBackbone(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return features (B, F, *space), or without a last layer outputs."""
-        outputs = self.reader(self.model(x), x)
+        outputs = self.reader(_returned(self.model, x), x)
         if self.last is None:
             return outputs
         features, self._caught = self._caught, None
@@ -157,11 +158,29 @@ def _calls(model: nn.Module, x: Tensor) -> tuple[list[_Call], Any]:
     layers = (m for m in model.modules() if not isinstance(m, torch.jit.ScriptModule))
     hooks = [layer.register_forward_pre_hook(note) for layer in layers]
     try:
-        returned = model(x)
+        returned = _returned(model, x)
     finally:
         for hook in hooks:
             hook.remove()
     return [call for call in calls if times[call.layer] == 1], returned
+
+
+def _returned(model: nn.Module, x: Tensor) -> Any:
+    """Return what the model returns; raise a sentence if it fails."""
+    try:
+        return model(x)
+    except (ValueError, torch.cuda.OutOfMemoryError):
+        raise
+    # The code of somebody else may raise anything.
+    except Exception as error:
+        shapes = [tuple(x.shape)]
+        if isinstance(model, SeveralInputs):
+            shapes = [(len(x), *shape) for shape in model.layout.shapes]
+        raise ValueError(
+            f"the model fails on inputs of shape {', '.join(map(str, shapes))}"
+            f" ({error_words(error)}); the loader must give what the model takes, items"
+            " first"
+        ) from error
 
 
 def _is_linear(layer: nn.Module) -> bool:

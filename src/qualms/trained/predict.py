@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from os import PathLike
 from typing import Any
@@ -30,6 +30,7 @@ from qualms.trained._posthoc import PLAIN, PosthocMethod, make_method, posthoc_m
 from qualms.trained._several_inputs import SeveralInputs
 from qualms.training.machine import hardware
 from qualms.training.seeds import seed as seed_part
+from qualms.wording import suggest
 
 _PROBED = 8
 """Items on which the last layer of a model is searched."""
@@ -92,6 +93,7 @@ def predict(  # noqa: PLR0913 - a model and its items have many properties
         )
     reader = make_reader(task, outputs)
     _check_out(out, task)
+    _check_header(header or {})
     request = _ModelRequest(
         model=model, method=method, options=options or {}, unpack=unpack, seed=seed
     )
@@ -208,6 +210,17 @@ def _check_out(out: str | PathLike[str] | None, task: str) -> None:
         check_destination(out, task=task)
     elif task == "segmentation":
         raise ValueError("segmentation is written item by item; say out=FOLDER")
+
+
+def _check_header(header: Mapping[str, Any]) -> None:
+    """Raise unless the fields that a user states are those of a header."""
+    known = [field.name for field in fields(Header)]
+    for name in header:
+        if name not in known:
+            raise ValueError(
+                f"header has no field {str(name)!r:.60}.{suggest(str(name), known)}"
+                " Rename it, or write it inside 'about' to keep it"
+            )
 
 
 def _fit(

@@ -59,7 +59,6 @@ class OwnCurve(NamedTuple):
     labels: Wishes
     title: str
     caption: str
-    subsets: tuple[str, ...] = ("all",)
     diagonal: bool = False
     line: float | None = None
     """A height that is aimed at."""
@@ -104,14 +103,13 @@ CURVES = {
             "The items with the largest entropy are referred first, and the accuracy is"
             " that of the others. A curve that rises steeply says that the uncertainty"
             " knows the mistakes.",
-            ("in_domain", "shifted"),
         ),
         OwnCurve(
             "reliability",
             {},
             "Reliability",
-            "Accuracy of all test items against the confidence of the network, in 15"
-            " bins. Below the line the network is too sure of itself.",
+            "Accuracy of the items against the confidence of the network, in 15 bins."
+            " Below the line the network is too sure of itself.",
             diagonal=True,
         ),
     ),
@@ -321,11 +319,7 @@ def _score_panel(
 
 
 def _curves(results: BenchmarkResults, variant: Variant, shown: OwnCurve) -> Drawing:
-    drawn = {
-        labels["subset"] for labels, _ in results.curves if labels["name"] == shown.name
-    }
-    subsets = [s for s in shown.subsets if s in drawn] or ["all"]
-    panels = tuple(_curve_panel(results, variant, shown, s) for s in subsets)
+    panels = tuple(_curve_panel(results, variant, shown, s) for s in _subsets(results))
     return Drawing(
         name=f"figure_{variant.name}_{shown.name}",
         title=f"{shown.title}, {variant.label}",

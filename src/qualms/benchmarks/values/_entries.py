@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from qualms import scores
 from qualms.arrays import Array, Index
 from qualms.evaluate.entry import Entry, entry_of
-from qualms.evaluate.segmented import EXTRAS, MapScores
+from qualms.evaluate.segmented import EXTRAS, OWN, MapScores, measure_settings
 from qualms.inference import Influence
 from qualms.scores.as_published import values as published
 
@@ -91,8 +91,8 @@ class _RankedBy(NamedTuple):
 
     @property
     def extra(self) -> bool:
-        """Whether the paper does not have this aggregation."""
-        return self.aggregation in EXTRAS
+        """Whether the paper does not have this aggregation, or this measure."""
+        return self.aggregation in EXTRAS or self.measure.startswith(OWN)
 
     def entry(
         self,
@@ -108,7 +108,7 @@ class _RankedBy(NamedTuple):
             arrays,
             self.rows,
             subset=self.subset,
-            settings={"measure": self.measure, "aggregation": self.aggregation},
+            settings=measure_settings(self.measure, self.aggregation),
         )
         return replace(
             entry,

@@ -54,6 +54,7 @@ from qualms.evaluate.segmented import (
     MapScores,
     Reading,
     Validation,
+    map_kind,
     measure_items,
     measured_maps,
     quality_entries,
@@ -300,7 +301,7 @@ def _scatters(judged: JudgedItems, row: TableRow) -> Iterator[Scatter]:
     for subset, index in judged.subsets.items():
         summed = {
             name: measured.of("uncertainty", name, "image")[index]
-            for name in measured.measures
+            for name in measured.built_in
         }
         scatters = size_scatters(
             measured.of("predicted_size")[index],
@@ -316,7 +317,7 @@ def _scatters(judged: JudgedItems, row: TableRow) -> Iterator[Scatter]:
 
 def _slices(test: Predictions, judged: JudgedItems) -> list[MapSlice]:
     disagreement = judged.measured.of("disagreement")
-    maps = partial(measured_maps, test.header)
+    maps = partial(measured_maps, map_kind(test))
     return list(disputed_slices(test, disagreement, judged.subsets, maps))
 
 

@@ -8,12 +8,13 @@ are part of the dataset: a change of either makes another dataset.
 
 import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -44,7 +45,7 @@ from qualms.processes import cores
 
 F = TypeVar("F", PictureFacts, MaskFacts)
 NAMED = 20
-"""Unreadable files that an error names."""
+"""Files of one fault that an error names."""
 CARD = Card(
     title="Images of your own",
     licence="your own",
@@ -70,6 +71,14 @@ class _Loading(NamedTuple):
     channels: int
     deep: bool
     task: OwnTask
+
+
+class _Unreadable(NamedTuple):
+    """A file that cannot be read, and why."""
+
+    path: str
+    """Its path, and the item that it is of."""
+    reason: str
 
 
 class _FileFacts(NamedTuple):
@@ -158,31 +167,41 @@ def _scan(listing: OwnListing, task: OwnTask) -> _FileFacts:
         find = partial(_facts, listing.folder)
         pictures = list(threads.map(partial(find, picture_facts), images.items()))
         labels = list(threads.map(partial(find, mask_facts), masked.items()))
-    _check_readable([fact for fact in (*pictures, *labels) if isinstance(fact, str)])
+    _refuse_unreadable([*pictures, *labels])
     return _FileFacts(
-        {p: f for p, f in zip(images, pictures, strict=True) if not isinstance(f, str)},
-        {p: f for p, f in zip(masked, labels, strict=True) if not isinstance(f, str)},
+        dict(zip(images, cast("list[PictureFacts]", pictures), strict=True)),
+        dict(zip(masked, cast("list[MaskFacts]", labels), strict=True)),
     )
 
 
-def _facts(folder: Path, find: Callable[[Path], F], entry: tuple[str, str]) -> F | str:
+def _facts(
+    folder: Path, find: Callable[[Path], F], entry: tuple[str, str]
+) -> F | _Unreadable:
     """Return the facts of a file, or why it cannot be read."""
     path, where = entry
     try:
         return find(folder / path)
     except DatasetError as error:
-        return f"{error}" if where == path else f"{error}, in {where}"
+        shown = f"{folder / path}" if where == path else f"{folder / path} ({where})"
+        return _Unreadable(shown, str(error.__cause__ or error))
 
 
-def _check_readable(reasons: Sequence[str]) -> None:
-    """Raise if files cannot be read, and name them all."""
-    if not reasons:
+def _refuse_unreadable(facts: Sequence[Any]) -> None:
+    """Raise if files cannot be read, and name them, those of one fault together."""
+    faults: dict[str, list[str]] = defaultdict(list)
+    for fact in facts:
+        if isinstance(fact, _Unreadable):
+            faults[fact.reason].append(fact.path)
+    if not faults:
         return
-    them = "it" if len(reasons) == 1 else "them"
-    first = "; ".join(reasons[:NAMED])
-    more = len(reasons) - NAMED
-    others = f"; and {more} more" if more > 0 else ""
-    raise DatasetError(f"{first}{others}; repair {them} or remove {them}")
+    said = [f"cannot read {_listed(files)}: {why}" for why, files in faults.items()]
+    them = "it" if sum(map(len, faults.values())) == 1 else "them"
+    raise DatasetError(f"{'; '.join(said)}; repair {them} or remove {them}")
+
+
+def _listed(paths: Sequence[str]) -> str:
+    more = len(paths) - NAMED
+    return ", ".join(paths[:NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _digest(

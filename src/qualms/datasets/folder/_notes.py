@@ -73,8 +73,8 @@ def _mixed_masks(masks: Mapping[str, MaskFacts]) -> Iterator[str]:
     plain = [path for path, facts in masks.items() if _holds(facts, 1)]
     if white and plain:
         yield (
-            f"{len(white)} {plural(len(white), 'mask')} of {len(masks)} hold 0 and 255"
-            f" alone ({', '.join(white[:SHOWN])}), and others 0 and 1: 255 counts"
+            f"masks in 0 and 255 alone: {len(white)} of {len(masks)}"
+            f" ({', '.join(white[:SHOWN])}), beside others in 0 and 1: 255 counts"
             " nowhere beside 1; save it as 1 if it marks the same"
         )
 

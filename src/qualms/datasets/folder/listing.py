@@ -37,6 +37,8 @@ ENDINGS = (
 )
 NEAR = 0.75
 """How alike a column and a missing one are called if it is probably that one."""
+SHOWN = 3
+"""Names that a note lists."""
 IGNORED_FILES = ("thumbs.db", "desktop.ini")
 
 
@@ -83,8 +85,9 @@ def listing_of(root: Path, *, unlabelled: bool = False) -> OwnListing:
         return _table(root / TABLE)
     if unlabelled and not _folders(root):
         return OwnListing(folder=root, items=tuple(_without_classes(root)))
-    notes = tuple(_unread_tables(root))
-    return OwnListing(folder=root, items=tuple(_in_folders(root)), notes=notes)
+    items = tuple(_in_folders(root))
+    notes = (*_unread_tables(root), *_lone_masks(root, items))
+    return OwnListing(folder=root, items=items, notes=notes)
 
 
 def _unread_tables(root: Path) -> Iterator[str]:
@@ -96,6 +99,18 @@ def _unread_tables(root: Path) -> Iterator[str]:
             f"{tables[0].name} in {root} is not read, since it is not called {TABLE};"
             f" --from {tables[0]} reads it{others if len(tables) > 1 else ''}"
         )
+
+
+def _lone_masks(root: Path, items: Sequence[OwnItem]) -> Iterator[str]:
+    """Say which masks in the folders of masks are those of no image."""
+    masks = {root / mask for item in items for mask in item.masks}
+    folders = sorted({mask.parent for mask in masks})
+    files = (path for folder in folders for path in _by_name(folder).values())
+    lone = [str(path.relative_to(root)) for path in files if path not in masks]
+    if lone:
+        shown = ", ".join(lone[:SHOWN])
+        more = f" and {len(lone) - SHOWN} more" if len(lone) > SHOWN else ""
+        yield f"masks that are not read, since no image has their name: {shown}{more}"
 
 
 def _without_classes(root: Path) -> Iterator[OwnItem]:
@@ -123,6 +138,7 @@ def _in_folders(root: Path) -> Iterator[OwnItem]:
             f" {', '.join(SPLITS)})"
         )
     if classes:
+        _refuse_other_splits(parts)
         yield from _in_part(root, parts, "", shifted=False)
         return
     for part in parts:
@@ -133,6 +149,22 @@ def _in_folders(root: Path) -> Iterator[OwnItem]:
                 f"expected a folder for each class in {part}; {contents(part)}"
             )
         yield from _in_part(root, folders, split, shifted=shifted)
+
+
+def _refuse_other_splits(parts: Sequence[Path]) -> None:
+    """Raise if folders are splits under other names, and would be taken for classes."""
+    inside = {part: {f.name for f in _folders(part)} for part in parts}
+    for part in parts:
+        others = (names for other, names in inside.items() if other != part)
+        alike = any(len(inside[part] & names) > 1 for names in others)
+        meant = suggest(part.name.lower(), SPLITS)
+        odd = meant and part.name.lower() not in SPLITS
+        if odd and alike and not any(map(_counts, part.iterdir())):
+            raise DatasetError(
+                f"{part} holds the same folders as others beside it, as a split does,"
+                f" and no split is called {part.name!r}.{meant} Rename it (splits:"
+                f" {', '.join(SPLITS)}), or its folders if it is a class"
+            )
 
 
 def _in_part(

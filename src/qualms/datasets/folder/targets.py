@@ -116,7 +116,7 @@ def check_trained(
     if len(trained) < 2:
         raise DatasetError(
             f"there must be at least two classes, got {', '.join(trained)}; if targets"
-            " are numbers, state task='regression'"
+            " are numbers, state the task, regression (docs/own_data.md)"
         )
 
 
@@ -175,8 +175,8 @@ def _refuse_commas(items: Sequence[OwnItem]) -> None:
         target, where = odd[0].target, odd[0].where
         raise DatasetError(
             f"numbers must have a decimal point, got {target!r} in {where}; write"
-            f" {target.replace(',', '.')}, or state task='classification' if these are"
-            " names"
+            f" {target.replace(',', '.')}, or state the task, classification, if these"
+            " are names (docs/own_data.md)"
         )
 
 
@@ -194,7 +194,8 @@ def _refuse_mixture(items: Sequence[OwnItem]) -> None:
     if odd is not None:
         raise DatasetError(
             f"the target in {odd.where} must be a number as those of other items are,"
-            f" got {odd.target!r}; correct it, or state task='classification'"
+            f" got {odd.target!r}; correct it, or state the task, classification"
+            " (docs/own_data.md)"
         )
 
 
@@ -220,7 +221,7 @@ def target_number(item: OwnItem) -> float:
     if not math.isfinite(value):
         raise DatasetError(
             f"the target in {item.where} must be a finite number, got {item.target!r};"
-            " correct it, or state task='classification'"
+            " correct it, or state the task, classification (docs/own_data.md)"
         )
     return value
 

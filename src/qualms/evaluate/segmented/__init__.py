@@ -9,16 +9,28 @@ from qualms.evaluate.segmented._items import (
     measure_items,
     quality_entries,
 )
-from qualms.evaluate.segmented._stream import map_roles, measured_maps, measuring
+from qualms.evaluate.segmented._stream import (
+    OWN,
+    MapKind,
+    map_kind,
+    map_roles,
+    measure_settings,
+    measured_maps,
+    measuring,
+)
 
 __all__ = [
     "EXTRAS",
+    "OWN",
     "ItemColumn",
+    "MapKind",
     "MapScores",
     "Reading",
     "Validation",
+    "map_kind",
     "map_roles",
     "measure_items",
+    "measure_settings",
     "measured_maps",
     "measuring",
     "quality_entries",

@@ -12,12 +12,20 @@ from numpy.typing import NDArray
 
 from qualms import scores
 from qualms.evaluate.entry import ScoreOptions
+from qualms.evaluate.segmented._layers import (
+    all_labels,
+    label_layers,
+    layer_agreement,
+    summed_agreement,
+)
 from qualms.evaluate.segmented._stream import (
+    OWN,
+    MapKind,
+    map_kind,
     measured_maps,
-    segmented_labels,
     streamed,
 )
-from qualms.predictions import Header, Maps, Predictions, PredictionsError
+from qualms.predictions import Maps, Predictions, PredictionsError
 from qualms.scores import Platt, PooledCounts, UncertaintyHistogram
 
 Sum = TypeVar("Sum", PooledCounts, UncertaintyHistogram)
@@ -35,8 +43,15 @@ class Validation:
 
     @property
     def undivided(self) -> tuple[str, ...]:
-        """The measures whose threshold is not above 0: nearly all pixels count."""
-        return tuple(name for name, value in self.threshold.items() if value <= 0)
+        """The measures whose threshold is not above 0: nearly all pixels count.
+
+        Maps of a user's own may have any range, so that nothing is said of them.
+        """
+        return tuple(
+            name
+            for name, value in self.threshold.items()
+            if value <= 0 and not name.startswith(OWN)
+        )
 
 
 def undivided_note(measure: str) -> str:
@@ -67,7 +82,7 @@ def validate(
     for run in runs:
         pooled: dict[str, UncertaintyHistogram] = {}
         single: dict[str, list[Platt]] = defaultdict(list)
-        work = partial(_measured, run.header, published)
+        work = partial(_measured, map_kind(run), published)
         with closing(streamed(work, run, options)) as items:
             for part in items:
                 shares.append(part.background)
@@ -77,14 +92,17 @@ def validate(
                     single[name].append(fit)
         _check_labelled(run, pooled)
         fits.append((pooled, single))
-    threshold = _quantiles(runs, counts, float(np.mean(shares)), options)
+    second = _second_pass(runs, counts, float(np.mean(shares)), options)
     return [
         Validation(
-            threshold=threshold,
-            platt={name: _fitted(histogram) for name, histogram in pooled.items()},
+            threshold=second.threshold,
+            platt={
+                **{name: _fitted(histogram) for name, histogram in pooled.items()},
+                **own,
+            },
             mean_platt={name: _mean(item_fits) for name, item_fits in single.items()},
         )
-        for pooled, single in fits
+        for (pooled, single), own in zip(fits, second.own, strict=True)
     ]
 
 
@@ -99,23 +117,43 @@ def _check_labelled(
         )
 
 
-def _quantiles(
+class _SecondPass(NamedTuple):
+    """What is fitted once the range of all maps is known."""
+
+    threshold: dict[str, float]
+    """The quantile of all values of all maps, by measure."""
+    own: list[dict[str, Platt]]
+    """Platt scaling of a user's own maps, for each run."""
+
+
+def _second_pass(
     runs: Sequence[Predictions],
     counts: Mapping[str, PooledCounts],
     share: float,
     options: ScoreOptions,
-) -> dict[str, float]:
-    """Return the quantile at `share` of all values of all maps, by measure."""
+) -> _SecondPass:
     around = {name: leading.around(share) for name, leading in counts.items()}
+    spans = {n: leading.span() for n, leading in counts.items() if n.startswith(OWN)}
     nearby: dict[str, PooledCounts] = {}
+    own = []
     for run in runs:
-        work = partial(_near, run.header, around)
+        pooled: dict[str, UncertaintyHistogram] = {}
+        work = partial(_near, map_kind(run), around, spans)
         with closing(streamed(work, run, options)) as items:
-            for part in items:
-                _add_each(nearby, part)
-    return {
+            for near, histogram in items:
+                _add_each(nearby, near)
+                _add_each(pooled, histogram)
+        own.append({n: _shifted_fit(h, spans[n][0]) for n, h in pooled.items()})
+    threshold = {
         name: leading.quantile(share, nearby[name]) for name, leading in counts.items()
     }
+    return _SecondPass(threshold, own)
+
+
+def _shifted_fit(histogram: UncertaintyHistogram, low: float) -> Platt:
+    """Return the fit of values that were counted from `low` on."""
+    fit = _fitted(histogram)
+    return Platt(a=fit.a, b=fit.b + fit.a * low)
 
 
 class _ValidationItem(NamedTuple):
@@ -127,21 +165,21 @@ class _ValidationItem(NamedTuple):
     platt: dict[str, Platt]
 
 
-def _measured(header: Header, published: bool, maps: Maps) -> _ValidationItem:
-    measures = measured_maps(header, maps)
-    predicted = segmented_labels(maps)
-    labels = np.concatenate([maps.draw_labels, predicted[None]])
-    agreed = scores.rater_agreement(predicted, maps.raters, ignore=header.ignore)
-    high = float(np.log(len(maps.mean_probs)))
+def _measured(kind: MapKind, published: bool, maps: Maps) -> _ValidationItem:
+    measures = measured_maps(kind, maps)
+    layers = label_layers(kind, maps)
+    agreed = summed_agreement([layer_agreement(e, kind.header.ignore) for e in layers])
+    high = sum(float(np.log(layer.classes)) for layer in layers)
     histogram = {
         name: scores.uncertainty_histogram(
             np.maximum(measured, 0), agreed.correct, total=agreed.total, high=high
         )
         for name, measured in measures.items()
+        if not name.startswith(OWN)
     }
     rated = bool(agreed.total.any())
     return _ValidationItem(
-        float(scores.background_share([labels])),
+        float(scores.background_share([all_labels(layers)])),
         {name: scores.leading_counts(measured) for name, measured in measures.items()},
         histogram,
         {n: _fitted(h) for n, h in histogram.items()} if published and rated else {},
@@ -149,13 +187,31 @@ def _measured(header: Header, published: bool, maps: Maps) -> _ValidationItem:
 
 
 def _near(
-    header: Header, around: Mapping[str, NDArray[np.uint32]], maps: Maps
-) -> dict[str, PooledCounts]:
-    measures = measured_maps(header, maps)
-    return {
+    kind: MapKind,
+    around: Mapping[str, NDArray[np.uint32]],
+    spans: Mapping[str, tuple[float, float]],
+    maps: Maps,
+) -> tuple[dict[str, PooledCounts], dict[str, UncertaintyHistogram]]:
+    """Return counts close to the quantiles, and pixels by each of the own maps."""
+    measures = measured_maps(kind, maps)
+    near = {
         name: scores.nearby_counts(measured, around[name])
         for name, measured in measures.items()
     }
+    if not spans:
+        return near, {}
+    layers = label_layers(kind, maps)
+    agreed = summed_agreement([layer_agreement(e, kind.header.ignore) for e in layers])
+    histograms = {
+        name: scores.uncertainty_histogram(
+            measures[name] - np.float64(low),
+            agreed.correct,
+            total=agreed.total,
+            high=high - low,
+        )
+        for name, (low, high) in spans.items()
+    }
+    return near, histograms
 
 
 def _add_each(total: dict[str, Sum], part: Mapping[str, Sum]) -> None:

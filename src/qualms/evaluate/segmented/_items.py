@@ -2,23 +2,33 @@
 
 import math
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qualms import scores
 from qualms.arrays import Array, Index
 from qualms.evaluate.entry import Entry, ScoreOptions
 from qualms.evaluate.segmented._fit import Validation
+from qualms.evaluate.segmented._layers import (
+    Labels,
+    Layer,
+    foreground,
+    label_layers,
+    layer_agreement,
+    summed_agreement,
+)
 from qualms.evaluate.segmented._stream import (
+    OWN,
     Map,
+    MapKind,
+    map_kind,
+    measure_settings,
     measured_maps,
-    segmented_labels,
     streamed,
 )
 from qualms.inference import Influence, mean_influence
@@ -49,6 +59,7 @@ class ItemColumn(NamedTuple):
     aggregation: str = ""
     published: bool = False
     """Whether the released code of VALUES defines it."""
+    region: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +113,11 @@ class MapScores:
         return tuple(c.measure for c in columns)
 
     @property
+    def built_in(self) -> tuple[str, ...]:
+        """Return the measures that are no maps of the user's own."""
+        return tuple(name for name in self.measures if not name.startswith(OWN))
+
+    @property
     def aggregated(self) -> dict[tuple[str, str], Array]:
         """Return item-level uncertainties by measure and aggregation."""
         return {
@@ -115,15 +131,18 @@ def measure_items(
     predictions: Predictions, reading: Reading, options: ScoreOptions
 ) -> MapScores:
     """Read every item once, several at a time, and return its numbers."""
-    work = partial(_measure, predictions.header, reading)
+    work = partial(_measure, map_kind(predictions), reading)
     names: tuple[ItemColumn, ...] = ()
     rows: list[Array] = []
     with closing(streamed(work, predictions, options)) as items:
-        for numbers in items:
-            names = names or tuple(numbers)
-            rows.append(np.array([numbers[name] for name in names]))
+        for of_item in items:
+            names = names or tuple(of_item)
+            rows.append(np.array([of_item[name] for name in names]))
     columns = dict(zip(names, np.stack(rows, axis=1), strict=True))
     check_entropies(predictions, columns.pop(_EXCESS, np.zeros(1)))
+    if not reading.dice_only:
+        for name, numbers in predictions.named("uncertainty").items():
+            columns[ItemColumn("uncertainty", f"{OWN}{name}")] = numbers
     return MapScores(drawn=columns.pop(_DRAWN), columns=columns)
 
 
@@ -134,7 +153,10 @@ def quality_entries(measured: MapScores, subset: str, index: Index) -> Iterator[
         for column, values in measured.columns.items():
             if column.score == score.__name__ and not column.published:
                 released = measured.of(*column[:3], published=True)
-                settings = {"measure": column.measure} if column.measure else {}
+                settings = measure_settings(column.measure) if column.measure else {}
+                if column.region:
+                    released = np.full_like(values, np.nan)
+                    settings = {"region": column.region}
                 yield _mean_entry(score, values, released, subset, index, settings)
     sizes, gaps = (
         np.array([v[index] for c, v in measured.columns.items() if c.score == name])
@@ -208,105 +230,145 @@ def _stated_influence(sizes: Array, gaps: Array) -> Influence:
 Numbers = Iterator[tuple[ItemColumn, float]]
 
 
-def _measure(header: Header, reading: Reading, maps: Maps) -> dict[ItemColumn, float]:
-    predicted = segmented_labels(maps)
-    numbers = dict(_overlap(header, reading, maps, predicted))
+def _measure(kind: MapKind, reading: Reading, maps: Maps) -> dict[ItemColumn, float]:
+    layers = label_layers(kind, maps)
+    numbers = dict(_overlap(kind.header, reading, layers))
     numbers[_DRAWN] = _digest(maps.raters)
     if reading.dice_only:
         return numbers
-    measures = measured_maps(header, maps)
+    measures = measured_maps(kind, maps)
     numbers[_EXCESS] = -float(measures["MI"].min()) if "MI" in measures else 0.0
-    numbers.update(_sizes(maps))
-    numbers.update(_ambiguity(header, reading, maps, measures))
-    numbers.update(_calibration(header, reading, maps, predicted, measures))
-    numbers.update(_aggregated(reading, predicted, measures))
+    numbers.update(_sizes(layers))
+    numbers.update(_ambiguity(kind.header, reading, layers, measures))
+    numbers.update(_calibration(kind.header, reading, layers, measures))
+    numbers.update(_aggregated(reading, layers, measures))
     return numbers
 
 
-def _digest(raters: NDArray[np.uint8]) -> float:
+def _digest(raters: Labels) -> float:
     shape = zlib.crc32(str(raters.shape).encode())
     return float(zlib.crc32(raters.tobytes(), shape))
 
 
-def _overlap(
-    header: Header, reading: Reading, maps: Maps, predicted: NDArray[np.uint8]
-) -> Numbers:
-    options: dict[str, Any] = {
-        "classes": len(maps.mean_probs),
-        "ignore": header.ignore,
-    }
-    rated, all_rate = _labelled(maps, header.ignore)
-    dices = [scores.dice(predicted, rater, **options) for rater in rated]
-    yield ItemColumn("dice"), float(np.mean(dices)) if dices else np.nan
+def _overlap(header: Header, reading: Reading, layers: tuple[Layer, ...]) -> Numbers:
+    """Yield means over regions, and the numbers of each; of classes, one number."""
+    of_each = [dict(_layer_overlap(header, reading, layer)) for layer in layers]
+    for column in of_each[0]:
+        yield column, float(np.mean([numbers[column] for numbers in of_each]))
+    for layer, numbers in zip(layers, of_each, strict=True):
+        if layer.region:
+            for column, number in numbers.items():
+                yield column._replace(region=layer.region), number
+
+
+def _layer_overlap(header: Header, reading: Reading, layer: Layer) -> Numbers:
+    options: dict[str, Any] = {"classes": layer.classes, "ignore": header.ignore}
+    rated, all_rate = _labelled(layer.raters, header.ignore)
+    dices = [scores.dice(layer.predicted, rater, **options) for rater in rated]
+    yield ItemColumn("dice"), _mean(dices)
     if not reading.dice_only:
-        if options["classes"] > 2:
-            dices = [scores.macro_dice(predicted, rater, **options) for rater in rated]
-            yield ItemColumn("macro_dice"), float(np.mean(dices)) if dices else np.nan
-        distance = scores.ged(maps.draw_labels, maps.raters, **options)
-        yield ItemColumn("ged"), distance if all_rate else np.nan
+        if layer.classes > 2:
+            dices = [
+                scores.macro_dice(layer.predicted, rater, **options) for rater in rated
+            ]
+            yield ItemColumn("macro_dice"), _mean(dices)
+        yield (
+            ItemColumn("ged"),
+            scores.ged(layer.draws, layer.raters, **options) if all_rate else np.nan,
+        )
     if not reading.published:
         return
-    dices = [published.dice(predicted, rater, **options) for rater in maps.raters]
-    yield ItemColumn("dice", published=True), float(np.mean(dices))
+    dices = [published.dice(layer.predicted, r, **options) for r in layer.raters]
+    yield ItemColumn("dice", published=True), _mean(dices)
     if not reading.dice_only:
-        distance = published.ged(maps.draw_labels, maps.raters, **options)
-        yield ItemColumn("ged", published=True), distance
+        yield (
+            ItemColumn("ged", published=True),
+            published.ged(layer.draws, layer.raters, **options) if dices else np.nan,
+        )
 
 
-def _labelled(maps: Maps, ignore: int | None) -> tuple[NDArray[np.uint8], bool]:
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if values else np.nan
+
+
+def _labelled(raters: Labels, ignore: int | None) -> tuple[Labels, bool]:
     """Return raters that label a pixel, and whether all label a common pixel."""
-    if ignore is None:
-        return maps.raters, True
-    counts = (maps.raters != ignore).reshape(len(maps.raters), -1)
-    return maps.raters[counts.any(axis=1)], bool(counts.all(axis=0).any())
+    if ignore is None or not len(raters):
+        return raters, bool(len(raters))
+    counts = (raters != ignore).reshape(len(raters), -1)
+    return raters[counts.any(axis=1)], bool(counts.all(axis=0).any())
 
 
-def _sizes(maps: Maps) -> Numbers:
+def _sizes(layers: tuple[Layer, ...]) -> Numbers:
     """Yield foreground pixels without ignored ones, as means over draws and raters."""
-    yield ItemColumn("predicted_size"), _size(maps.draw_labels, len(maps.mean_probs))
-    yield ItemColumn("reference_size"), _size(maps.raters, len(maps.mean_probs))
+    predicted, reference = (
+        sum(_size(labels, layer.classes) for layer, labels in each)
+        for each in (
+            [(layer, layer.draws) for layer in layers],
+            [(layer, layer.raters) for layer in layers],
+        )
+    )
+    yield ItemColumn("predicted_size"), predicted
+    yield ItemColumn("reference_size"), reference
 
 
-def _size(labels: NDArray[np.uint8], classes: int) -> float:
-    return np.count_nonzero((labels > 0) & (labels < classes)) / len(labels)
+def _size(labels: Labels, classes: int) -> float:
+    marked = np.count_nonzero((labels > 0) & (labels < classes))
+    return marked / len(labels) if len(labels) else np.nan
 
 
 def _ambiguity(
-    header: Header, reading: Reading, maps: Maps, measures: Mapping[str, Map]
+    header: Header,
+    reading: Reading,
+    layers: tuple[Layer, ...],
+    measures: Mapping[str, Map],
 ) -> Numbers:
-    spread = scores.rater_variance(maps.raters, ignore=header.ignore)
+    raters = [layer.raters for layer in layers]
+    spread = np.full(layers[0].predicted.shape, np.nan)
+    if len(raters[0]):
+        of_each = [scores.rater_variance(each, ignore=header.ignore) for each in raters]
+        spread = of_each[0] if len(of_each) == 1 else np.sum(of_each, axis=0)
     rated = np.isfinite(spread)
     reference = np.where(rated, spread, 0.0)
-    yield ItemColumn("disagreement"), float(reference.sum())
+    total = float(reference.sum()) if len(raters[0]) else np.nan
+    yield ItemColumn("disagreement"), total
     for name, values in measures.items():
         mask = None if rated.all() else rated
         yield ItemColumn("ncc", name), scores.ncc(values, reference, mask=mask)
     if not reading.published:
         return
-    if reading.swaps:
+    if reading.swaps and len(raters[0]):
         # The released code knows how often a class is swapped.
         chance = reading.swap_share * (1.0 - reading.swap_share)
-        reference = chance * np.isin(maps.raters[0], reading.swaps)
-    for name, values in measures.items():
+        reference = chance * np.isin(raters[0][0], reading.swaps)
+    for name, values in _built_in(measures):
         yield ItemColumn("ncc", name, published=True), published.ncc(values, reference)
+
+
+def _built_in(measures: Mapping[str, Map]) -> list[tuple[str, Map]]:
+    """Return the measures that the released code of VALUES may have."""
+    return [(n, values) for n, values in measures.items() if not n.startswith(OWN)]
 
 
 def _calibration(
     header: Header,
     reading: Reading,
-    maps: Maps,
-    predicted: NDArray[np.uint8],
+    layers: tuple[Layer, ...],
     measures: Mapping[str, Map],
 ) -> Numbers:
-    agreed = scores.rater_agreement(predicted, maps.raters, ignore=header.ignore)
-    gaps = stated_gaps(maps.mean_probs, agreed.correct, total=agreed.total)
-    for kind, by_bin in zip(_STATED, gaps, strict=True):
-        for number, value in enumerate(by_bin):
+    of_each = [layer_agreement(layer, header.ignore) for layer in layers]
+    gaps = [
+        stated_gaps(layer.probs, agreed.correct, total=agreed.total)
+        for layer, agreed in zip(layers, of_each, strict=True)
+    ]
+    for kind, by_layer in zip(_STATED, zip(*gaps, strict=True), strict=True):
+        for number, value in enumerate(np.sum(by_layer, axis=0)):
             yield ItemColumn(kind, aggregation=f"bin {number}"), float(value)
     if reading.fitted is None:
         return
     platt: Mapping[str, Platt] = reading.fitted.platt
     mean_platt = reading.fitted.mean_platt if reading.published else {}
+    agreed = summed_agreement(of_each)
     for name, values in measures.items():
         for ace, fits in ((scores.ace, platt), (published.ace, mean_platt)):
             if name in fits:
@@ -317,10 +379,11 @@ def _calibration(
 
 
 def _aggregated(
-    reading: Reading, predicted: NDArray[np.uint8], measures: Mapping[str, Map]
+    reading: Reading, layers: tuple[Layer, ...], measures: Mapping[str, Map]
 ) -> Numbers:
-    band = scores.boundary_band(predicted)
-    fitted = reading.fitted
+    bands = [scores.boundary_band(layer.predicted) for layer in layers]
+    band = np.any(bands, axis=0)
+    predicted, fitted = foreground(layers), reading.fitted
     for name, values in measures.items():
         size = scores.patch_size(values.shape)
         aggregated = {
@@ -330,7 +393,7 @@ def _aggregated(
             "boundary": scores.aggregate_boundary(values, band),
             "object": scores.aggregate_object(values, predicted),
         }
-        if fitted is not None:
+        if fitted is not None and name in fitted.threshold:
             aggregated["threshold"] = scores.aggregate_threshold(
                 values, threshold=fitted.threshold[name]
             )

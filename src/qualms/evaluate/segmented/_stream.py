@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,8 @@ from qualms.processes import LostProcessError, Workforce
 Map = NDArray[np.floating[Any]]
 R = TypeVar("R")
 
+OWN = "uncertainty/"
+"""What the measures begin with that are maps, or numbers, of the user's own."""
 SINGLE = "softmax"
 """The method whose roles hold for one draw of a network."""
 SMALL = 1 << 18
@@ -98,30 +100,67 @@ def _threaded(
             yield waiting.popleft().result()
 
 
-def map_roles(header: Header, draws: int) -> str:
+class MapKind(NamedTuple):
+    """What decides how the maps of a file are read."""
+
+    header: Header
+    draws: int
+    """The most draws of an item."""
+
+
+def map_kind(predictions: Predictions) -> MapKind:
+    """Return how the maps of a file are read."""
+    return MapKind(predictions.header, predictions.draws)
+
+
+def map_roles(kind: MapKind) -> str:
     """Return the method whose table gives the role of each map."""
-    method = (header.method or "").lower()
-    if draws == 1 and method != "ssn":
+    method = (kind.header.method or "").lower()
+    if kind.draws == 1 and method != "ssn":
         return SINGLE
     # A pool of plain networks is an ensemble.
     return "ensemble" if method in (SINGLE, "map") else method
 
 
-def measured_maps(header: Header, maps: Maps) -> dict[str, Map]:
-    """Return uncertainty maps of an item: PE, EE and MI, or MSR if it has one draw."""
-    uncertainty = scores.uncertainty_maps(maps.mean_probs, maps.expected_entropy)
-    if map_roles(header, len(maps.draw_labels)) == SINGLE:
-        return {"MSR": uncertainty.max_softmax}
+def measured_maps(kind: MapKind, maps: Maps) -> dict[str, Map]:
+    """Return the uncertainty maps of an item, with the user's own at the end.
+
+    PE, EE and MI, or MSR if all items have one draw; and `uncertainty/<name>`.
+    """
+    measure = scores.region_maps if kind.header.regions else scores.uncertainty_maps
+    uncertainty = measure(maps.mean_probs, maps.expected_entropy)
+    own = {f"{OWN}{name}": values for name, values in maps.uncertainty.items()}
+    if map_roles(kind) == SINGLE:
+        return {"MSR": uncertainty.max_softmax, **own}
     return {
         "PE": uncertainty.predictive,
         "EE": uncertainty.aleatoric,
         "MI": uncertainty.epistemic,
+        **own,
     }
 
 
-def segmented_labels(maps: Maps) -> NDArray[np.uint8]:
-    """Return the most probable class (*space) of the mean prediction."""
+def measure_settings(measure: str, aggregation: str = "") -> dict[str, str]:
+    """Return the settings of scores by which a measure, and an aggregation, stand.
+
+    >>> measure_settings("PE", "patch")
+    {'measure': 'PE', 'aggregation': 'patch'}
+    >>> measure_settings("uncertainty/mine")
+    {'uncertainty': 'mine'}
+    """
+    own = measure.startswith(OWN)
+    settings = {"uncertainty" if own else "measure": measure.removeprefix(OWN)}
+    return settings | ({"aggregation": aggregation} if aggregation else {})
+
+
+def segmented_labels(kind: MapKind, maps: Maps) -> NDArray[np.uint8]:
+    """Return the most probable class (*space) of the mean prediction.
+
+    Of regions, 1 where a pixel is predicted to lie inside, (K, *space).
+    """
     probs = maps.mean_probs
+    if kind.header.regions:
+        return (probs > 0.5).astype(np.uint8)
     # With two classes this is faster, and the first class wins ties in both ways.
     first = probs[1] > probs[0] if len(probs) == 2 else probs.argmax(axis=0)
     labels: NDArray[np.uint8] = first.astype(np.uint8)

@@ -14,7 +14,7 @@ from qualms.evaluate._prediction_sets import (
     enough_of_each_class,
 )
 from qualms.evaluate.drawings import (
-    histogram,
+    histograms,
     referral_curves,
     reliability_curve,
     whole_roc,
@@ -31,12 +31,16 @@ from qualms.evaluate.entry import (
 )
 from qualms.evaluate.subsets import (
     design_of,
+    drawn_subsets,
+    grouped,
+    is_group,
     known_items,
     outside,
     subsets,
     unknown_notes,
 )
 from qualms.predictions import Predictions
+from qualms.wording import plural
 
 Fitted = scores.Temperature | scores.Isotonic
 
@@ -113,25 +117,23 @@ def classification(
     for subset, index in chosen.items():
         items = everyone.at(index)
         entries += (*_of_subset(items, subset, index), *changed.entries[subset])
-        if "group=" not in subset:
+        if not is_group(subset):
             curves += (*_referral(items, subset), *_roc(items, subset))
     entries += _shift(predictions, everyone)
     design = design_of(predictions)
     if val is not None and known_val is not None:
         design = design.joined(design_of(val))
         entries += _sets(predictions, everyone, (val, known_val), chosen, options)
-    all_items = everyone.at(chosen["all"])
-    group = predictions.get("group")
-    groups = None if group is None else group[chosen["all"]]
+    drawn = drawn_subsets(chosen)
     return Judgement(
         entries=tuple(entries),
         curves=(
             *curves,
             *_ood_roc(predictions, everyone),
-            _reliability(all_items),
+            *(_reliability(everyone.at(index), s) for s, index in drawn.items()),
             *changed.curves,
         ),
-        histograms=tuple(_histograms(all_items, groups)),
+        histograms=tuple(_histograms(everyone, drawn, predictions.get("group"))),
         notes=(
             *_notes(predictions, val, fitted),
             *_set_notes(known_val, options.alpha),
@@ -198,7 +200,10 @@ def _recalibrated(
         for subset, index in chosen.items():
             items = changed.at(index)
             result.entries[subset].extend(_calibration(items, subset, index, at))
-        result.curves.append(_reliability(changed.at(chosen["all"]), at))
+        result.curves.extend(
+            _reliability(changed.at(index), subset, at)
+            for subset, index in drawn_subsets(chosen).items()
+        )
     return result
 
 
@@ -301,25 +306,22 @@ def _ood_roc(predictions: Predictions, everyone: _Classified) -> Iterator[Curve]
 
 
 def _reliability(
-    items: _Classified, settings: Mapping[str, str] | None = None
+    items: _Classified, subset: str, settings: Mapping[str, str] | None = None
 ) -> Curve:
-    return reliability_curve(items.probs, items.target, settings=settings or {})
+    return reliability_curve(
+        items.probs, items.target, subset=subset, settings=settings or {}
+    )
 
 
-def _histograms(items: _Classified, group: NDArray[Any] | None) -> Iterator[Histogram]:
-    parts = {"correct": items.correct, "wrong": ~items.correct}
-    for name, value in items.unsure.items():
-        yield histogram(value, parts, name=name)
-    if group is None:
-        return
-    first = next(iter(items.unsure.values()))
-    for g in np.unique(group):
-        yield histogram(
-            first[group == g],
-            {name: part[group == g] for name, part in parts.items()},
-            name="entropy",
-            subset=f"group={g}",
-        )
+def _histograms(
+    everyone: _Classified, drawn: Mapping[str, Index], group: NDArray[Any] | None
+) -> Iterator[Histogram]:
+    parts = {"correct": everyone.correct, "wrong": ~everyone.correct}
+    for name, value in everyone.unsure.items():
+        yield from histograms(value, parts, drawn, name=name)
+    if group is not None:
+        name, first = next(iter(everyone.unsure.items()))
+        yield from histograms(first, parts, grouped(drawn, group), name=name)
 
 
 def _notes(
@@ -328,7 +330,8 @@ def _notes(
     notes = ["risk at coverage keeps the most certain 80 % of the items"]
     if "cluster" in predictions.arrays:
         clusters = len(np.unique(predictions.arrays["cluster"]))
-        notes.append(f"intervals are over {clusters} clusters, not items")
+        units = plural(clusters, "cluster")
+        notes.append(f"intervals are over {clusters} {units}, not items")
     if val is not None:
         names, count = " and ".join(fitted), len(known_items(val))
         notes.append(f"{names} fitted on {count} validation items of {val.source}")

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from qualms import scores
 from qualms.arrays import Array, Index
-from qualms.evaluate.drawings import histogram
+from qualms.evaluate.drawings import histograms
 from qualms.evaluate.entry import Entry, Histogram, Judgement, ScoreOptions
 from qualms.evaluate.subsets import (
     design_of,
+    drawn_subsets,
     known_items,
     outside,
     subsets,
@@ -66,20 +67,23 @@ def embedding(
     hits[down] = search.hits
     entries: list[Entry] = []
     chosen = subsets(predictions, by_group=options.by_group, seed=options.seed)
-    for subset, index in chosen.items():
-        downstream = index if upstream is None else index[~upstream[index]]
-        if downstream.size:
-            entries += _retrieval(predictions, hits, subset, downstream)
+    downstream = {
+        subset: items
+        for subset, index in chosen.items()
+        if (items := index if upstream is None else index[~upstream[index]]).size
+    }
+    for subset, index in downstream.items():
+        entries += _retrieval(predictions, hits, subset, index)
     if upstream is not None and upstream.any():
         entries += _contrast(predictions, upstream)
     entries += (
         *_shifted(predictions),
-        *_among_more(predictions, down, options),
-        *_accuracy(predictions, upstream),
+        *_among_more(predictions, down, downstream, options),
+        *_accuracy(predictions, upstream, chosen),
     )
     return Judgement(
         entries=tuple(entries),
-        histograms=tuple(_histograms(predictions, down, hits[down] > 0.5)),
+        histograms=tuple(_histograms(predictions, downstream, hits > 0.5)),
         notes=(
             *_gallery_note(options),
             *_array_notes(predictions),
@@ -90,12 +94,14 @@ def embedding(
 
 
 def _histograms(
-    predictions: Predictions, index: Index, right: NDArray[np.bool_]
+    predictions: Predictions,
+    downstream: Mapping[str, Index],
+    right: NDArray[np.bool_],
 ) -> Iterator[Histogram]:
     """Yield histograms of uncertainty, of items with a `right` neighbour and others."""
     parts = {"right": right, "wrong": ~right}
     for name, value in predictions.named("uncertainty").items():
-        yield histogram(value[index], parts, name=name)
+        yield from histograms(value, parts, drawn_subsets(downstream), name=name)
 
 
 def _retrieved(
@@ -126,18 +132,32 @@ def _both(predictions: Predictions, index: Index) -> tuple[NDArray[Any], NDArray
 
 
 def _among_more(
-    predictions: Predictions, index: Index, options: ScoreOptions
+    predictions: Predictions,
+    down: Index,
+    downstream: Mapping[str, Index],
+    options: ScoreOptions,
 ) -> Iterator[Entry]:
     """Yield R@k for every requested k."""
     if not options.nearest:
         return
-    ranks, entry = _ranks(predictions, index, options), _about("all", index)
+    ranks = _ranks(predictions, down, options)
     for k in options.nearest:
-        hits = scores.hits_within(ranks, k)
-        influence = partial(
-            mean_influence, hits, about=scores.about(scores.recall_at_k)
-        )
-        yield entry(scores.recall_at_k, float(hits.mean()), influence, {"k": str(k)})
+        hits = np.zeros(predictions.n)
+        hits[down] = scores.hits_within(ranks, k)
+        for subset, index in downstream.items():
+            yield _share(scores.recall_at_k, hits[index], subset, index, {"k": str(k)})
+
+
+def _share(
+    score: Callable[..., Any],
+    right: Array,
+    subset: str,
+    index: Index,
+    settings: Mapping[str, str],
+) -> Entry:
+    """Return the entry of a score that is the share of `right` items."""
+    influence = partial(mean_influence, right, about=scores.about(score))
+    return _about(subset, index)(score, float(right.mean()), influence, settings)
 
 
 def _gallery_note(options: ScoreOptions) -> tuple[str, ...]:
@@ -167,19 +187,20 @@ def _refuse_shared(predictions: Predictions, gallery: Predictions) -> None:
 
 
 def _accuracy(
-    predictions: Predictions, upstream: NDArray[np.bool_] | None
+    predictions: Predictions,
+    upstream: NDArray[np.bool_] | None,
+    chosen: Mapping[str, Index],
 ) -> Iterator[Entry]:
     """Yield accuracy on upstream items, or on all where none are marked."""
     predicted = predictions.get("predicted")
-    index = known_items(predictions)
-    if upstream is not None:
-        index = index[upstream[index]]
-    if predicted is None or not index.size:
+    if predicted is None:
         return
-    right = (predicted[index] == predictions.arrays["target"][index]).astype(np.float64)
-    influence = partial(mean_influence, right, about=scores.about(scores.accuracy))
+    right = (predicted == predictions.arrays["target"]).astype(np.float64)
     at = {} if upstream is None else {"items": "upstream"}
-    yield _about("all", index)(scores.accuracy, float(right.mean()), influence, at)
+    for subset, known in chosen.items():
+        index = known if upstream is None else known[upstream[known]]
+        if index.size:
+            yield _share(scores.accuracy, right[index], subset, index, at)
 
 
 def _design(
@@ -201,8 +222,7 @@ def _retrieval(
 ) -> Iterator[Entry]:
     right = hits[index]
     entry = _about(subset, index)
-    recall = partial(mean_influence, right, about=scores.about(scores.recall_at_1))
-    yield entry(scores.recall_at_1, float(right.mean()), recall)
+    yield _share(scores.recall_at_1, right, subset, index, {})
     cropped = predictions.named("uncertainty_cropped")
     votes = predictions.get("votes")
     for name, values in predictions.named("uncertainty").items():

@@ -16,6 +16,7 @@ from qualms.evaluate.entry import Curve, Entry, Judgement, ScoreOptions, bound_e
 from qualms.evaluate.recalibration import Forecasts, recalibrated_influences
 from qualms.evaluate.subsets import (
     design_of,
+    drawn_subsets,
     known_items,
     subsets,
     unknown_notes,
@@ -65,9 +66,8 @@ def regression(
             entries += _calibrated(predictions, items, validation, alpha, subset, index)
     return Judgement(
         entries=tuple(entries),
-        curves=_curves(
-            _part(items, chosen["all"]),
-            None if validation is None else validation.offset,
+        curves=tuple(
+            _curves(items, None if validation is None else validation.offset, chosen)
         ),
         notes=(
             *_density_note(items),
@@ -288,14 +288,16 @@ def _inside(items: _Forecast, offset: float) -> NDArray[np.bool_]:
     return above & (items.target <= items.upper + offset)
 
 
-def _curves(items: _Forecast, offset: float | None) -> tuple[Curve, ...]:
-    """Return coverage along the target: marginal coverage hides local failure."""
+def _curves(
+    items: _Forecast, offset: float | None, chosen: Mapping[str, Index]
+) -> Iterator[Curve]:
+    """Yield coverage along the target: marginal coverage hides local failure."""
     rules = {items.rule: 0.0} | ({} if offset is None else {"conformal": offset})
-    return tuple(
-        _coverage_by_target(items, shift, rule)
-        for rule, shift in rules.items()
-        if rule != "point"
-    )
+    for subset, index in drawn_subsets(chosen).items():
+        part = _part(items, index)
+        for rule, shift in rules.items():
+            if rule != "point":
+                yield replace(_coverage_by_target(part, shift, rule), subset=subset)
 
 
 def _coverage_by_target(items: _Forecast, offset: float, rule: str) -> Curve:

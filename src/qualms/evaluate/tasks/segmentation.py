@@ -5,7 +5,7 @@ uncertainty announce failures (AURC) and shifted images (AUROC), is it calibrate
 and does it follow the raters' disagreement (NCC, GED)?
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -16,17 +16,21 @@ from qualms import scores
 from qualms.arrays import Index
 from qualms.evaluate.entry import Curve, Entry, Judgement, ScoreOptions, entry_of
 from qualms.evaluate.segmented import (
+    OWN,
     MapScores,
     Reading,
     Validation,
+    map_kind,
     map_roles,
     measure_items,
+    measure_settings,
     quality_entries,
     undivided_note,
     validate,
 )
 from qualms.evaluate.subsets import (
     design_of,
+    drawn_subsets,
     outside,
     subsets,
     unknown_notes,
@@ -49,22 +53,15 @@ def segmentation(
         _refuse_unlike(predictions, val)
     fitted = None if val is None else validate([val], options)[0]
     measured = measure_items(predictions, Reading(fitted=fitted), options)
-    type_of = partial(
-        scores.uncertainty_type,
-        method=map_roles(predictions.header, predictions.draws),
-    )
+    type_of = partial(scores.uncertainty_type, method=map_roles(map_kind(predictions)))
     chosen = subsets(predictions, by_group=options.by_group, seed=options.seed)
     chosen = {
         name: measured.labelled(index)
         for name, index in chosen.items()
         if name != "balanced"
     }
-    if not len(chosen["all"]):
-        raise ValueError(
-            f"some pixel must have a label that counts, and all labels in"
-            f" {predictions.source} are {predictions.header.ignore}, which its header"
-            " ignores; store the labels of raters"
-        )
+    if not len(chosen["all"]) and outside(predictions) is None:
+        raise ValueError(_nothing_to_score(predictions))
     entries: list[Entry] = []
     for subset, index in chosen.items():
         if not len(index):
@@ -73,17 +70,28 @@ def segmentation(
         entries += _failure(measured, subset, index)
     entries += _shift(predictions, measured)
     undivided = () if fitted is None else fitted.undivided
-    warnings = tuple(undivided_note(type_of(measure)) for measure in undivided)
+    named = partial(_named, type_of)
+    warnings = tuple(undivided_note(named(measure)) for measure in undivided)
     return Judgement(
         entries=tuple(_with_type(entry, type_of) for entry in entries),
-        curves=tuple(_with_type(c, type_of) for c in _curves(measured, chosen["all"])),
+        curves=tuple(_with_type(c, type_of) for c in _curves(measured, chosen)),
         notes=(
-            *_notes(predictions, measured, fitted, type_of),
+            *_notes(predictions, measured, fitted, named),
             *unknown_notes(predictions),
         ),
         warnings=warnings,
         design=design_of(predictions),
         drawn=measured.drawn,
+    )
+
+
+def _nothing_to_score(predictions: Predictions) -> str:
+    ignore = predictions.header.ignore
+    label = "" if ignore is None else f", or {ignore}, which its header ignores"
+    return (
+        f"some pixel must have a label that counts, and no item of {predictions.source}"
+        f" has any (no 'raters'{label}); store the labels of raters, or mark shifted"
+        " items, whose detection needs no label"
     )
 
 
@@ -93,13 +101,14 @@ def _refuse_unlike(predictions: Predictions, val: Predictions) -> None:
     kinds = [
         (
             file.classes,
-            [map_roles(file.header, file.draws) == m for m in ("softmax", "ssn")],
+            file.header.regions,
+            [map_roles(map_kind(file)) == m for m in ("softmax", "ssn")],
         )
         for file in files
     ]
     if kinds[0] != kinds[1]:
         expected, actual = (
-            f"method {file.header.method}, {file.draws} draws, {file.classes} classes"
+            f"method {file.header.method}, {file.draws} draws, {_channels(file)}"
             for file in files
         )
         raise ValueError(
@@ -107,6 +116,11 @@ def _refuse_unlike(predictions: Predictions, val: Predictions) -> None:
             f"({expected}), got {actual} in {val.source}; predict both splits with the "
             "same run"
         )
+
+
+def _channels(file: Predictions) -> str:
+    regions = file.header.regions
+    return f"regions {', '.join(regions)}" if regions else f"{file.classes} classes"
 
 
 def _failure(measured: MapScores, subset: str, index: Index) -> Iterator[Entry]:
@@ -118,7 +132,7 @@ def _failure(measured: MapScores, subset: str, index: Index) -> Iterator[Entry]:
                 (risk, value[index]),
                 index,
                 subset=subset,
-                settings=_settings(*at),
+                settings=measure_settings(*at),
             )
 
 
@@ -129,27 +143,26 @@ def _shift(predictions: Predictions, measured: MapScores) -> Iterator[Entry]:
     everyone = np.arange(predictions.n)
     for at, value in measured.aggregated.items():
         yield entry_of(
-            scores.ood_auroc, (value, shifted), everyone, settings=_settings(*at)
+            scores.ood_auroc, (value, shifted), everyone, settings=measure_settings(*at)
         )
 
 
-def _curves(measured: MapScores, index: Index) -> Iterator[Curve]:
-    risk = 1.0 - measured.of("dice")[index]
-    for at, value in measured.aggregated.items():
-        curve = scores.risk_coverage_curve(risk, value[index])
-        yield Curve(
-            name="risk_coverage",
-            label="1 - Dice of the kept items",
-            subset="all",
-            settings=_settings(*at),
-            x_label="share kept",
-            x=curve.coverage,
-            y=curve.risk,
-        )
-
-
-def _settings(measure: str, aggregation: str) -> dict[str, str]:
-    return {"measure": measure, "aggregation": aggregation}
+def _curves(measured: MapScores, chosen: Mapping[str, Index]) -> Iterator[Curve]:
+    for subset, index in drawn_subsets(chosen).items():
+        if not len(index):
+            continue
+        risk = 1.0 - measured.of("dice")[index]
+        for at, value in measured.aggregated.items():
+            curve = scores.risk_coverage_curve(risk, value[index])
+            yield Curve(
+                name="risk_coverage",
+                label="1 - Dice of the kept items",
+                subset=subset,
+                settings=measure_settings(*at),
+                x_label="share kept",
+                x=curve.coverage,
+                y=curve.risk,
+            )
 
 
 def _with_type(part: Part, type_of: Callable[[str], str]) -> Part:
@@ -160,29 +173,42 @@ def _with_type(part: Part, type_of: Callable[[str], str]) -> Part:
     return replace(part, settings={**part.settings, "measure": kind})
 
 
+def _named(type_of: Callable[[str], str], measure: str) -> str:
+    """Return how messages call a measure: by its type, or by its own name."""
+    return measure if measure.startswith(OWN) else type_of(measure)
+
+
 def _notes(
     predictions: Predictions,
     measured: MapScores,
     fitted: Validation | None,
-    type_of: Callable[[str], str],
+    named: Callable[[str], str],
 ) -> tuple[str, ...]:
     notes = [] if fitted is not None else [NO_VAL]
-    bare = predictions.n - len(measured.labelled(np.arange(predictions.n)))
+    labelled = measured.labelled(np.arange(predictions.n))
+    bare = predictions.n - len(labelled)
     if bare:
         notes.append(
             f"items without a labelled pixel: {bare}; they are left out of all scores"
             " but those of shifted items"
         )
+    if fitted is not None:
+        lacking = [m for m in measured.measures if m not in fitted.threshold]
+        notes += [
+            f"{named(measure)} is not in the validation predictions: no threshold"
+            " aggregation and no ACE of it"
+            for measure in lacking
+        ]
     notes += _empty_notes(predictions, measured)
     for name in measured.measures:
-        left_out = int(np.isnan(measured.of("ncc", name)).sum())
+        left_out = int(np.isnan(measured.of("ncc", name)[labelled]).sum())
         if left_out:
             notes.append(
-                f"NCC ({type_of(name)}) is undefined on {left_out} of {predictions.n}"
+                f"NCC ({named(name)}) is undefined on {left_out} of {len(labelled)}"
                 " items, which are left out: there the map is constant, or raters agree"
                 " everywhere"
             )
-    if map_roles(predictions.header, predictions.draws) == "ssn":
+    if map_roles(map_kind(predictions)) == "ssn":
         notes.append("SSN: aleatoric is mutual information, epistemic expected entropy")
     return tuple(notes)
 

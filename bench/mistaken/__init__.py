@@ -1,0 +1,1 @@
+"""Users' mistakes by what they are about: files, options, data, Python and models."""

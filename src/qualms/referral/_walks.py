@@ -1,0 +1,168 @@
+"""Walks over the thresholds of a set: which of them promise scores for new items.
+
+Scores are promised by learn-then-test (Angelopoulos et al., 2021) with fixed-sequence
+tests, as in `scores.referral_threshold`. Given an order statistic, the items strictly
+below it are independent draws of the population below it, so the number of right ones
+among them (among their positives, for sensitivity) is binomial. Several scores together
+have the largest of their p-values: if any score is too low, its own p-value is rarely
+small. Walks start at a few ranks that depend on N alone; Bonferroni's correction is for
+these starts only. docs/refer.md proves that the promise holds.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import bdtr, betaincinv
+
+from qualms.referral._items import Array, Flags, Index, ReferralItems
+from qualms.referral._request import Request
+from qualms.scores.threshold import (
+    start_cuts,
+    start_ranks,
+    walk_to_fewest_referrals,
+)
+
+GROWTH = (1.5, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 100)
+"""How many times as many items are tried where these are too few."""
+
+
+class CountsBelow(NamedTuple):
+    """Thresholds, least first, and the numbers of items strictly below each of them."""
+
+    threshold: Array
+    kept: Index
+    items: Mapping[str, Index]
+    """By score: the items below that count in it."""
+    right: Mapping[str, Index]
+    """By score: those of them that are right."""
+
+
+def count_below(items: ReferralItems, at_least: Mapping[str, float]) -> CountsBelow:
+    """Return the counts at every distinct threshold of `items`, and at inf."""
+    order, start = items.rank
+    threshold = np.append(items.uncertainty[order[start[:-1]]], np.inf)
+
+    def below(chosen: Flags) -> Index:
+        return np.concatenate([[0], np.cumsum(chosen[order])])[start]
+
+    counted = {name: items.counted(name) for name in at_least}
+    return CountsBelow(
+        threshold,
+        start,
+        {name: below(flags) for name, flags in counted.items()},
+        {name: below(flags & items.correct) for name, flags in counted.items()},
+    )
+
+
+def observed_cut(counts: CountsBelow, at_least: Mapping[str, float]) -> int | None:
+    """Return the cut that refers least and has these scores on the items themselves."""
+    good = counts.kept > 0
+    for name, bound in at_least.items():
+        count = counts.items[name]
+        undefined = np.full(len(count), np.nan)
+        share = np.divide(counts.right[name], count, where=count > 0, out=undefined)
+        good &= share >= bound
+    places = np.flatnonzero(good)
+    return int(places[-1]) if places.size else None
+
+
+def promised_cut(counts: CountsBelow, request: Request) -> int | None:
+    """Return the cut that refers least and promises what is asked; None: none does."""
+    risk = _risk_of_a_walk(counts, request)
+
+    def passes(cuts: Index) -> Flags:
+        return _p_values(counts, cuts, request.at_least) <= risk
+
+    wrong = [counts.items[name] - counts.right[name] for name in request.at_least]
+    return walk_to_fewest_referrals(_start_counts(counts), wrong, passes)
+
+
+def _start_counts(counts: CountsBelow) -> Index:
+    """Return the counts whose ranks are the starts.
+
+    All items for an accuracy, else the rarer class of those that are asked about: of
+    many items few may be positive, and most of these among the last.
+    """
+    if "accuracy" in counts.items:
+        return counts.kept
+    return min(counts.items.values(), key=lambda count: int(count[-1]))
+
+
+def starts(counts: CountsBelow) -> int:
+    """Return the number of starts."""
+    return len(start_ranks(int(_start_counts(counts)[-1])))
+
+
+def _risk_of_a_walk(counts: CountsBelow, request: Request) -> float:
+    """Return the risk that each walk may take: equal parts for all starts."""
+    return (1.0 - request.effective_confidence) / starts(counts)
+
+
+def _p_values(counts: CountsBelow, cuts: Index, at_least: Mapping[str, float]) -> Array:
+    """Return p-values of "some score of the items kept by this cut is too low"."""
+    largest = np.zeros(len(cuts))
+    for name, bound in at_least.items():
+        count = counts.items[name][cuts]
+        wrong = count - counts.right[name][cuts]
+        tail = bdtr(wrong, np.maximum(count, 1), 1.0 - bound)
+        largest = np.maximum(largest, np.where(count > 0, tail, 1.0))
+    return largest
+
+
+def lower_bounds(counts: CountsBelow, name: str, cuts: Index, risk: float) -> Array:
+    """Return a lower bound of the score at each cut, wrong with probability `risk`."""
+    right = counts.right[name][cuts].astype(np.float64)
+    wrong = counts.items[name][cuts] - right
+    bound: Array = betaincinv(np.maximum(right, 1.0), wrong + 1.0, risk)
+    return np.where(right > 0, bound, 0.0)
+
+
+def best_bounds(counts: CountsBelow, request: Request) -> tuple[int, dict[str, float]]:
+    """Return the start that comes nearest to the request, and the bounds it has.
+
+    Further on in a walk the bounds that hold are lower: all before must have passed.
+    """
+    cuts = start_cuts(_start_counts(counts))
+    risk = _risk_of_a_walk(counts, request) / len(request.at_least)
+    bounds = {name: lower_bounds(counts, name, cuts, risk) for name in request.at_least}
+    slack = np.min(
+        [bounds[name] - least for name, least in request.at_least.items()], axis=0
+    )
+    # Of equal bounds the one that refers least.
+    place = len(slack) - 1 - int(np.argmax(slack[::-1]))
+    return int(cuts[place]), {
+        name: float(bound[place]) for name, bound in bounds.items()
+    }
+
+
+def growth(counts: CountsBelow, request: Request) -> float | None:
+    """Return how many times as many items would pass; None if no factor tried does."""
+    for times in GROWTH:
+        more = _multiplied(counts, times)
+        risk = _risk_of_a_walk(more, request)
+        p_values = _p_values(more, start_cuts(_start_counts(more)), request.at_least)
+        if (p_values <= risk).any():
+            return times
+    return None
+
+
+def _multiplied(counts: CountsBelow, times: float) -> CountsBelow:
+    """Return the counts of `times` as many items, each repeated equally often.
+
+    Fractions of an item are rounded against the request.
+    """
+    items = {
+        name: np.floor(times * count).astype(np.int64)
+        for name, count in counts.items.items()
+    }
+    wrong = {
+        name: np.ceil(times * (count - counts.right[name])).astype(np.int64)
+        for name, count in counts.items.items()
+    }
+    return CountsBelow(
+        counts.threshold,
+        np.floor(times * counts.kept).astype(np.int64),
+        items,
+        {name: count - np.minimum(wrong[name], count) for name, count in items.items()},
+    )
