@@ -91,12 +91,14 @@ def contents_of_parts(
         benchmarks=tuple(shown),
         groups=tuple(_groups(named, taken)),
         gaps=(*gaps, *(gap for report in reports for gap in _gaps_of(report))),
-        made=Made(
-            command=command,
-            when=datetime.now(UTC).isoformat(timespec="seconds"),
-            versions=versions(),
-        ),
+        made=made_now(command),
     )
+
+
+def made_now(command: str) -> Made:
+    """Return how a site is made at this moment."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return Made(command=command, when=now, versions=versions())
 
 
 def _name_of(report: BenchmarkReport, reports: Sequence[BenchmarkReport]) -> str:
