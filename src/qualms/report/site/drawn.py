@@ -59,7 +59,7 @@ def figure_data(drawing: Drawing) -> dict[str, Any]:
         "title": drawing.title,
         "columns": columns,
         "aspect": min(max(height / width, 0.45), 1.5),
-        "at": 0.2,
+        "at": _start(panels, ranges),
         "panels": [
             _panel_data(
                 panel, _side(drawing, number), ranges[number][at], colours, side
@@ -269,8 +269,10 @@ def _range_of(panel: Panel) -> tuple[Range, Range]:
     x = [value for extent in extents for value in extent.x]
     y = [value for extent in extents for value in extent.y]
     bars = any(isinstance(mark, BarMark | HistogramMark) for mark in panel.marks)
+    lines = any(isinstance(mark, CurveMark | HistogramMark) for mark in panel.marks)
     low, high = _span(y, panel.y_range, on_floor=bars)
-    return _span(x, panel.x_range), (low, max(min(high, panel.y_most), low + 1e-9))
+    across = _span(x, panel.x_range, tight=lines)
+    return across, (low, max(min(high, panel.y_most), low + 1e-9))
 
 
 def _span(
@@ -278,16 +280,31 @@ def _span(
     stated: tuple[float | None, float | None],
     *,
     on_floor: bool = False,
+    tight: bool = False,
 ) -> Range:
-    """Return a range that holds all values, with a little room around them."""
+    """Return a range that holds all values, with a little room unless it is tight."""
     finite = [value for value in values if math.isfinite(value)] or [0.0, 1.0]
     low, high = min(finite), max(finite)
     room = 0.05 * (high - low) or 0.05 * abs(high) or 0.5
+    if tight and high > low:
+        room = 0.0
     first = low if on_floor and low == 0 else low - room
     return (
         first if stated[0] is None else float(stated[0]),
         high + room if stated[1] is None else float(stated[1]),
     )
+
+
+def _start(
+    rows: Sequence[Sequence[Panel]], ranges: Sequence[Sequence[tuple[Range, Range]]]
+) -> float:
+    """Return where curves are read at first, as a share of their range: at x = 0.2."""
+    for row, of_row in zip(rows, ranges, strict=True):
+        for panel, ((low, high), _) in zip(row, of_row, strict=True):
+            if any(isinstance(mark, CurveMark) for mark in panel.marks):
+                is_share = low <= 0 and 0.5 < high <= 1.2
+                return (0.2 - low) / (high - low) if is_share else 0.2
+    return 0.2
 
 
 def _edges(values: Any) -> tuple[float, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from qualms.evaluate import Curve, Histogram, Results
+from qualms.evaluate.subsets import is_group, subset_label
 from qualms.labels import values_text
 from qualms.report.figures import (
     SERIES,
@@ -21,7 +22,6 @@ from qualms.report.figures import (
 MOST_SERIES = 6
 """Curves in a panel; figures have six colours."""
 MOST_PANELS = 6
-_SIDES = ("in_domain", "shifted")
 _SIZE = (3.4, 2.6)
 
 
@@ -86,24 +86,27 @@ class _DrawnCurve(NamedTuple):
 
 def file_drawings(results: Sequence[Results]) -> Iterator[Drawing]:
     """Yield the figures of files with the same items."""
-    every = [(result.name, curve) for result in results for curve in result.curves]
+    every = [
+        (result.name, curve)
+        for result in results
+        for curve in result.curves
+        if not is_group(curve.subset)
+    ]
     order = [*_ABOUT, *(curve.name for _, curve in every)]
     for kind in dict.fromkeys(order):
         named = [(name, curve) for name, curve in every if curve.name == kind]
         if named:
-            yield _curve_drawing(kind, list(_chosen(named)))
-    bars = [(result.name, bars) for result in results for bars in result.histograms]
-    for kind in dict.fromkeys(bars_.name for _, bars_ in bars):
+            yield _curve_drawing(
+                kind, [_DrawnCurve(name, c.subset, c.settings, c) for name, c in named]
+            )
+    bars = [
+        (result.name, each)
+        for result in results
+        for each in result.histograms
+        if not is_group(each.subset)
+    ]
+    for kind in dict.fromkeys(each.name for _, each in bars):
         yield _histogram_drawing(kind, [pair for pair in bars if pair[1].name == kind])
-
-
-def _chosen(named: Sequence[tuple[str, Curve]]) -> Iterator[_DrawnCurve]:
-    """Yield in-domain and shifted items apart where both are there, else all items."""
-    apart = any(curve.subset in _SIDES for _, curve in named)
-    subsets = _SIDES if apart else ("all",)
-    for name, curve in named:
-        if curve.subset in subsets:
-            yield _DrawnCurve(name, curve.subset, curve.settings, curve)
 
 
 def _curve_drawing(kind: str, series: Sequence[_DrawnCurve]) -> Drawing:
@@ -187,7 +190,7 @@ def _label(each: _DrawnCurve, series: Sequence[_DrawnCurve]) -> str:
     }
     parts = (
         each.file if len(files) > 1 else "",
-        each.subset.replace("_", "-") if len(subsets) > 1 else "",
+        subset_label(each.subset) if len(subsets) > 1 else "",
         values_text(settings),
     )
     return ", ".join(filter(None, parts)) or each.file
@@ -206,11 +209,15 @@ def _looks(series: Sequence[_DrawnCurve]) -> Iterator[tuple[str, str]]:
 
 
 def _histogram_drawing(kind: str, named: Sequence[tuple[str, Histogram]]) -> Drawing:
-    every = [pair for pair in named if pair[1].subset == "all"] or list(named)
-    panels = [_histogram_panel(name if len(every) > 1 else "", h) for name, h in every]
+    several = len({name for name, _ in named}) > 1
+    panels = []
+    for name, bars in named:
+        items = "" if bars.subset == "all" else subset_label(bars.subset)
+        title = ", ".join(filter(None, (name if several else "", items)))
+        panels.append(_histogram_panel(title, bars))
     return Drawing(
         name=f"figure_{kind.replace('/', '_')}",
-        title=f"Uncertainty: {every[0][1].label}",
+        title=f"Uncertainty: {named[0][1].label}",
         caption=_HISTOGRAM,
         rows=tuple(_rows(panels)),
         size=_SIZE,

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from qualms import scores
 from qualms.evaluate import Scored, ScoreRow, with_main_scores
 from qualms.evaluate.rows import RowKey, RowSettings
+from qualms.evaluate.subsets import is_group, subset_label
 from qualms.report._scored import score_cell, subset_notes
 from qualms.report.table import Column, Table, TableLine
 
@@ -23,7 +24,7 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
 }
 """The modules of `qualms.scores` whose scores answer a question."""
 OTHERS = "Further scores"
-_FIRST = ("all", "in_domain", "shifted")
+_FIRST = ("in_domain", "shifted", "all")
 _ARROWS = {"higher": " ↑", "lower": " ↓", "neither": ""}
 
 
@@ -31,6 +32,7 @@ def main_table(scored: Scored) -> Table:
     """Return the main scores of files: those by which a task is usually judged."""
     main = with_main_scores(scored)
     rows = [row for result in main.results for row in result.rows]
+    rows = [row for row in rows if not is_group(row.subset)]
     return _table(scored, "main_scores", "Main scores", [row.key for row in rows])
 
 
@@ -45,7 +47,7 @@ def question_tables(scored: Scored) -> Iterator[Table]:
 def group_table(scored: Scored) -> Table | None:
     """Return the scores of each group; None where files have none."""
     rows = [row for result in scored.results for row in result.rows]
-    keys = [row.key for row in rows if _is_group(row)]
+    keys = [row.key for row in rows if is_group(row.subset)]
     return _table(scored, "scores_groups", "By group", keys) if keys else None
 
 
@@ -54,12 +56,8 @@ def _rows(
 ) -> Iterator[ScoreRow]:
     for result in scored.results:
         for row in result.rows:
-            if not _is_group(row) and question_of(row) == question:
+            if not is_group(row.subset) and question_of(row) == question:
                 yield row
-
-
-def _is_group(row: ScoreRow) -> bool:
-    return row.subset.startswith("group=")
 
 
 def _question(row: ScoreRow) -> str:
@@ -137,6 +135,4 @@ def _labels(
 
 
 def _words(subset: str) -> str:
-    if subset == "all":
-        return "all items"
-    return subset.removeprefix("group=").replace("_", "-")
+    return "all items" if subset == "all" else subset_label(subset)

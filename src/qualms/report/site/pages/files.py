@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from qualms.evaluate import Results
+from qualms.evaluate import Results, with_shown_items
 from qualms.report._scored import difference_table, score_notes
 from qualms.report.site.charts import figure_of
 from qualms.report.site.contents import FileGroup, SiteContents
@@ -48,7 +48,7 @@ def _chips(group: FileGroup) -> Iterator[str]:
 
 
 def _sections(group: FileGroup) -> Iterator[Fragment]:
-    scored = group.scored
+    scored = with_shown_items(group.scored)
     yield fragment(*(_verdict(group, each.results) for each in group.files))
     drawings = list(file_drawings(scored.results))
     if drawings:
@@ -92,7 +92,7 @@ def _verdict(group: FileGroup, results: Results) -> Html:
 
 
 def _folded(group: FileGroup) -> Iterator[Fragment]:
-    scored = group.scored
+    scored = with_shown_items(group.scored)
     tables = list(question_tables(scored))
     groups = group_table(scored)
     if groups is not None:
