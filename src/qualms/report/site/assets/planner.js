@@ -107,7 +107,7 @@ qualms.charts.planner = (box, spec, figure) => {
       return line(each.label, planner.kept(each, place), say, `before ${say(each.before[0])}, with expert ${say(planner.withExpert(each, place))}`);
     });
     const items = `${count(set.n, "items")}${set.clusters ? ` of ${count(set.clusters, "clusters")}` : ""}`;
-    return html("div", { class: "set" }, html("h2", {}, html("i", { class: `key ${colour(number)}` }), html("bdi", {}, set.label), html("span", { class: `chip ${kind}` }, text)), html("p", { class: "small" }, `${items}; of those kept, in %:`), html("dl", {}, ...line("referred", planner.referred(set, place), (value) => percent(value, ""), ""), ...lines));
+    return html("div", { class: "set" }, html("h2", {}, html("i", { class: `key ${colour(number)}` }), html("bdi", {}, set.label), html("span", { class: `chip ${kind}` }, text)), html("p", { class: "small" }, `${items}; of those kept${plan.scores.length ? ", in %" : ""}:`), html("dl", {}, ...line(plan.scores.length ? "referred" : "referred, %", planner.referred(set, place), (value) => percent(value, ""), ""), ...lines));
   };
   const thousand = (set, place) => {
     const { wrong, missed } = planner.errors(set, place);
@@ -147,7 +147,7 @@ qualms.charts.planner = (box, spec, figure) => {
     const [start, end] = budget ? [[100 * wanted(), low], [100 * wanted(), high]] : [[0, scale * wanted()], [100, scale * wanted()]];
     const view = { x: 0, y: frame.top, width, height: height - frame.top - frame.bottom };
     const inside = svg("svg", { ...view, viewBox: Object.values(view).join(" "), class: "clip" }, ...curves[at].flatMap((mark) => qualms.marks.curve(mark, frame, mark.name)));
-    const shown = svg("svg", { class: "q drag", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${label} of the kept items by share referred, for each set; the numbers stand above` }, frame.group, inside, ...qualms.marks.rule({ start, end, name: "asked for", c: "ink", line: ":" }, frame), ...dots.flatMap((dot) => qualms.marks.point(dot, frame)));
+    const shown = svg("svg", { class: "q drag", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${label} of the kept items by share referred, for each set; the numbers stand above` }, frame.group, inside, ...qualms.marks.rule({ start, end, name: budget ? "" : "asked for", c: "ink", line: ":" }, frame), ...dots.flatMap((dot) => qualms.marks.point(dot, frame)));
     const move = (event) => {
       const x = (event.clientX - shown.getBoundingClientRect().left - frame.left) / (width - frame.left - frame.right);
       const away = grid().map((_, row) => { const each = answer(row); return each.found ? Math.abs(planner.referred(plan.sets[0], each.place)[0] - x) : Infinity; });

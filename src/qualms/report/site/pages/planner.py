@@ -16,7 +16,8 @@ RULES = (
     "A promise is about new items like those that the threshold is chosen on, and"
     " holds with the stated confidence for a request that was made without looking at"
     " them. It says nothing of another population: the other sets show what becomes of"
-    " it there. docs/refer.md has the rule and its proof."
+    " it there. Items of equal uncertainty are referred together or not at all."
+    " docs/refer.md has the rule and its proof."
 )
 
 
