@@ -68,8 +68,10 @@ class SetChoices:
     referred: Estimates
     """Share referred, (K,) each."""
     measures: tuple[MeasureChoices, ...]
+    counted: Mapping[str, Index]
+    """(K,) kept items that count in a score: all, positives, negatives."""
     wrong: Mapping[str, Index]
-    """(K,) kept items decided wrongly, by score: of all, positives, negatives."""
+    """(K,) those of them that are decided wrongly."""
     verdicts: Mapping[Asked, Verdicts] = field(default_factory=dict)
     """For each budget or target: 1 met, -1 missed, 0 undecided, of what `refer` shows.
     Empty for the set that thresholds are chosen on."""
@@ -258,6 +260,7 @@ class _SetTable:
             kept=kept,
             referred=self._referred.at(kept, self._level),
             measures=tuple(self._measure(name) for name in names),
+            counted={name: share.counted[kept] for name, share in self._right.items()},
             wrong={name: share.wrong[kept] for name, share in self._right.items()},
         )
 
