@@ -331,8 +331,8 @@ ARRAYS = (
     _scored(
         "marks the two classes by -1 and 1",
         made.two(target=2 * made.BINARY - 1),
-        "said",
-        "no known class",
+        "refused",
+        "number two classes 0 and 1",
     ),
     _scored(
         "stores classes as 0.0 and 1.0",
@@ -409,8 +409,8 @@ ARRAYS = (
     _scored(
         "stores intervals upside down",
         made.intervals(lower=made.MEAN + 5, upper=made.MEAN - 5),
-        "said",
-        "0%",
+        "refused",
+        "must not be above 'upper'",
     ),
     _scored(
         "forgets the alpha of intervals",
