@@ -307,6 +307,23 @@ def test_a_folder_that_cannot_be_written_costs_no_time(
         (["regression/asset_wealth", "--preset", "paper"], "asset_wealth is not in"),
         (["regression/cells", "--device", "cuda:99"], "device must be there"),
         (["regression/cells", "--out", "FILE/runs"], "cannot write runs to"),
+        (["regression/cells", "-o", "patch=9"], "patch=9 is for segmentation, and th"),
+        (
+            ["regression/cells", "-o", "crop_pass=true"],
+            "is for embeddings, and this is",
+        ),
+        (
+            ["regression/cells", "-o", "select_by=val_auroc"],
+            "is for classification, and this is regression; select by 'val_loss'",
+        ),
+        (
+            ["values/toy_1", "-o", "class_weights=minibatch"],
+            "is for classification, and this is segmentation; leave it out",
+        ),
+        (
+            ["retina/country", "-o", "loss=dice_likelihood"],
+            "is for segmentation, and this is classification; train with loss='like",
+        ),
     ],
 )
 def test_a_dry_run_refuses_what_the_run_refuses(

@@ -52,6 +52,13 @@ def contrast(comparison, score, **settings):
     return found
 
 
+def test_copies_of_one_file_are_noted():
+    (note,) = compared(a=binary(), b=binary(), c=binary(noise=0.5)).notes
+    assert note == (
+        "a and b have the same value of every score: are they copies of one file?"
+    )
+
+
 def test_items_compare_as_texts_whatever_they_are_stored_as():
     number = np.arange(200)
     files = {
@@ -61,7 +68,7 @@ def test_items_compare_as_texts_whatever_they_are_stored_as():
     }
     comparison = compared(**files)
     assert comparison.contrasts
-    assert comparison.notes == ()
+    assert all("copies of one file?" in note for note in comparison.notes)
 
 
 def test_targets_compare_within_the_resolution_of_float32():
@@ -79,7 +86,7 @@ def test_a_copy_in_another_format_compares(tmp_path, ending):
     ]
     comparison = score_files(files, options=QUICK).comparison
     assert comparison.contrasts
-    assert comparison.notes == ()
+    assert all("copies of one file?" in note for note in comparison.notes)
 
 
 @pytest.mark.parametrize(
@@ -316,3 +323,43 @@ def test_intervals_with_different_aims_are_not_compared(tmp_path):
         each = contrast(comparison, score, interval="gaussian")
         assert "aim at different coverages" in each.reason
     assert contrast(comparison, "mae").reason == ""
+
+
+def test_files_of_one_name_are_compared_too(tmp_path):
+    for number, folder in enumerate(("a", "b")):
+        (tmp_path / folder).mkdir()
+        predictions.write(tmp_path / folder / "p.npz", binary(noise=1 + number))
+    scored = [qualms.score(tmp_path / f / "p.npz", resamples=0) for f in "ab"]
+    comparison = compare(scored)
+    assert comparison.names == ("p.npz (1)", "p.npz (2)")
+    (nll,) = (c for c in comparison.contrasts if c.score == "nll")
+    assert nll.best == "p.npz (1)"
+
+
+@pytest.mark.parametrize(
+    ("results", "got"),
+    [
+        ([], "none"),
+        (qualms.score(binary(), resamples=0), "one file"),
+        (["a.npz", "b.npz"], "str"),
+    ],
+)
+def test_what_cannot_be_compared_is_answered_with_what_to_say(results, got):
+    said = rf"a list of what qualms.score gives, got {got}; say compare\(\[qualms"
+    with pytest.raises(TypeError, match=said):
+        compare(results)
+
+
+def test_files_may_be_texts_and_a_single_one_needs_no_list(tmp_path):
+    path = str(predictions.write(tmp_path / "p.npz", binary()))
+    val = str(predictions.write(tmp_path / "v.npz", binary(seed=4)))
+    single = score_files(path, val=val, names="mine", options=QUICK)
+    (result,) = single.results
+    assert result.name == "mine"
+    assert result.row("ece", recalibration="temperature").value >= 0
+    both = score_files([path, path], options=QUICK)
+    assert len(both.results) == 2
+    with pytest.raises(TypeError, match="files must be paths of predictions files, go"):
+        score_files([result])
+    with pytest.raises(ValueError, match="files must name at least one predictions f"):
+        score_files([])

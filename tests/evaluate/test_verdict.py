@@ -218,7 +218,7 @@ def test_the_cut_is_said_where_it_decides():
     regression = qualms.score(numbers(300), options=BARE)
     said = {answer.question: answer.because for answer in regression.verdict}
     assert "; cut " in said["accurate"]
-    assert said["calibrated"].endswith(f"; cuts 85{DASH}95%")
+    assert said["calibrated"].endswith("; aim 90±5%")
     assert "cut 85%; error" in said["survives_shift"]
     assert said["survives_shift"].endswith("times as large, cut 1.1")
     embeddings = qualms.score(embedded(90, noise=0.5), options=BARE)

@@ -128,7 +128,7 @@ def score(
     """
     gc.disable()
     from qualms.evaluate import ScoreOptions, score_files, with_scores
-    from qualms.report import print_results, to_json, write_curves, write_page
+    from qualms.report import print_results, to_json, write_curves
 
     # Modules stay; searching them for garbage takes a fifth of a short command.
     gc.freeze()
@@ -159,6 +159,8 @@ def score(
             write_curves(scored.results, curves)
             written.append(curves)
         if html is not None:
+            from qualms.report.site import write_page
+
             write_page(scored, html, command=_command())
             written.insert(0, html)
     finally:  # scores are printed even if the disk is full
@@ -178,11 +180,13 @@ def _check_writable(
     html: Path | None, curves: Path | None, inputs: list[Path | None]
 ) -> None:
     """Raise before the work if a file cannot be written."""
-    from qualms.report import check_page, check_room
+    from qualms.report import check_room
 
     refuse_overwriting([html, curves], inputs)
     if html is not None:
-        check_page(html)
+        from qualms.report.site import PAGE_BYTES
+
+        check_room(html, PAGE_BYTES)
     if curves is not None:
         check_room(curves, 1_000_000)
 

@@ -1,8 +1,9 @@
 """Several files beside each other: paired differences, and which may be best."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from qualms.evaluate._estimates import UNKNOWN
@@ -105,13 +106,11 @@ def _html_difference(contrast: Contrast, name: str) -> str:
 
 
 def compare(results: Sequence[Results]) -> Comparison:
-    """Return paired differences and tie groups of files that hold the same items."""
-    for result in results:
-        if not isinstance(result, Results):
-            raise TypeError(
-                f"compare takes what qualms.score gives, got {type(result).__name__}; "
-                "say compare([qualms.score(a), qualms.score(b)])"
-            )
+    """Return paired differences and tie groups of files that hold the same items.
+
+    Files of the same name are numbered.
+    """
+    results = _checked(results)
     names = tuple(result.name for result in results)
     tasks = {result.task for result in results}
     if len(tasks) > 1:
@@ -147,7 +146,44 @@ def compare(results: Sequence[Results]) -> Comparison:
         if (ranking := ranked.get(key) or _unranked(everyone, unlike=key not in alike))
         is not None
     )
-    return Comparison(names=names, contrasts=tuple(contrasts))
+    return Comparison(
+        names=names, contrasts=tuple(contrasts), notes=tuple(_copies(results))
+    )
+
+
+def _copies(results: Sequence[Results]) -> Iterator[str]:
+    """Say which files have the same value of every score, as copies have."""
+    names: dict[Any, list[str]] = defaultdict(list)
+    for result in results:
+        names[tuple((row.key, repr(row.value)) for row in result.rows)].append(
+            result.name
+        )
+    for rows, equal in names.items():
+        if rows and len(equal) > 1:
+            yield (
+                f"{' and '.join(equal)} have the same value of every score: are they"
+                " copies of one file?"
+            )
+
+
+def _checked(results: Any) -> list[Results]:
+    """Return results with different names; raise unless they can be compared."""
+    several = [] if isinstance(results, Results) else list(results)
+    kinds = [type(each).__name__ for each in several if not isinstance(each, Results)]
+    if kinds or not several:
+        got = "one file" if isinstance(results, Results) else "none"
+        raise TypeError(
+            "compare takes a list of what qualms.score gives, got "
+            f"{kinds[0] if kinds else got}; say"
+            " compare([qualms.score(a), qualms.score(b)])"
+        )
+    names = [result.name for result in several]
+    return [
+        result
+        if names.count(result.name) == 1
+        else replace(result, name=f"{result.name} ({number})")
+        for number, result in enumerate(several, 1)
+    ]
 
 
 def _unranked(rivals: Sequence[Rival], *, unlike: bool) -> Ranking | None:

@@ -242,9 +242,8 @@ def _intervals_cover(results: Results, items: str) -> _Reply:
     enough = _compare(row, low, above=True)
     answer = _all_of(enough, _compare(row, high, above=False))
     form = _form(row, low, high, percent=True)
-    cuts = f"cuts {_plain(low, form).removesuffix('%')}{DASH}{_plain(high, form)}"
     covered = f"{_interval_kind(row)}intervals cover {_interval(row, form)}"
-    return _Reply(answer, f"{covered}; {cuts}")
+    return _Reply(answer, f"{covered}; aim {100 * aim:.3g}±{100 * MARGIN:g}%")
 
 
 def _interval_kind(row: ScoreRow) -> str:

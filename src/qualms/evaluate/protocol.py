@@ -70,7 +70,13 @@ def protocol_of(benchmark: Benchmark) -> Protocol:
     """Return the protocol that a benchmark names, or the ordinary one of its task."""
     if benchmark.protocol is None:
         return Protocol(judge=judge_by_task, notes=_unjudged)
-    return benchmark.protocol()
+    protocol = benchmark.protocol()
+    if not isinstance(protocol, Protocol):
+        raise ValueError(
+            f"the protocol of {benchmark.name} must be a Protocol, got"
+            f" {type(protocol).__name__}; correct the function that returns it"
+        )
+    return protocol
 
 
 def _unjudged(plan: RunPlan, _options: ScoreOptions) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -334,22 +335,22 @@ class Scored:
 
 
 def score_files(  # noqa: PLR0913 - the options of the command
-    files: Sequence[str | Path],
+    files: str | Path | Sequence[str | Path],
     *,
-    val: Sequence[str | Path] | None = None,
+    val: str | Path | Sequence[str | Path] | None = None,
     options: ScoreOptions | None = None,
     task: str | None = None,
     logits: bool = False,
     renormalise: bool = False,
     force_val: bool = False,
     gallery: str | Path | None = None,
-    names: Sequence[str] | None = None,
+    names: str | Sequence[str] | None = None,
     alpha: float | None = None,
 ) -> Scored:
     """Score several files and compare them.
 
     Args:
-        files: Predictions files or folders.
+        files: Predictions files or folders, or a single one.
         val: A validation file for each, or one for all if they are of the same run.
         options: Resamples, level, seed, groups; by default those of `ScoreOptions`.
         task: The task of the arrays, where that is ambiguous.
@@ -366,12 +367,15 @@ def score_files(  # noqa: PLR0913 - the options of the command
     if alpha is not None:
         options = replace(options or ScoreOptions(), alpha=alpha)
     options = reader.with_gallery(options, gallery)
-    paths = [Path(file) for file in files]
-    vals = _one_each([Path(file) for file in val or ()], len(files))
-    if names and len(names) != len(files):
+    paths, val_paths = _paths("files", files), _paths("val", val or ())
+    vals = _one_each(val_paths, len(paths))
+    names = [names] if isinstance(names, str) else names
+    if not paths:
+        raise ValueError("files must name at least one predictions file, got none")
+    if names and len(names) != len(paths):
         raise ValueError(
-            f"--name must be given once per file, in the same order: {len(files)} "
-            f"{plural(len(files), 'file')}, got {len(names)} "
+            f"--name must be given once per file, in the same order: {len(paths)} "
+            f"{plural(len(paths), 'file')}, got {len(names)} "
             f"{plural(len(names), 'name')}"
         )
     in_one_order, vals_in_one_order = _OneOrder(), _OneOrder()
@@ -383,7 +387,7 @@ def score_files(  # noqa: PLR0913 - the options of the command
                 shared,
                 name="",
                 force_val=force_val,
-                shared_val=len(val or ()) == 1 < len(files),
+                shared_val=len(val_paths) == 1 < len(paths),
             )
             for file, val_file in zip(paths, vals, strict=True)
         )
@@ -415,6 +419,19 @@ class _OneOrder:
             return predictions
         first = self._first
         return in_order_of(predictions, first.arrays["item"], of=first.source)
+
+
+def _paths(name: str, files: str | Path | Sequence[str | Path]) -> list[Path]:
+    """Return the paths of one file or several; raise if an entry is no path."""
+    several = [files] if isinstance(files, (str, Path)) else list(files)
+    wrong = next((f for f in several if not isinstance(f, (str, PathLike))), None)
+    if wrong is not None:
+        raise TypeError(
+            f"{name} must be paths of predictions files, got {type(wrong).__name__};"
+            " score what is in memory with qualms.score, and compare the results with"
+            " qualms.compare"
+        )
+    return [Path(file) for file in several]
 
 
 def _one_each(val: Sequence[Path], files: int) -> Sequence[Path | None]:

@@ -36,7 +36,7 @@ from qualms.launch.progress import (
     waiting_for,
 )
 from qualms.runs import check_place, check_writable
-from qualms.shelf import find, include
+from qualms.shelf import broken, find, include
 from qualms.spec import digest
 from qualms.study import RunPlan
 from qualms.wording import plural
@@ -275,6 +275,8 @@ def plans_for(
     source: str | PathLike[str] | None = None,
 ) -> list[RunPlan]:
     """Return the plans of a request; data in `source` are prepared first."""
+    for sentence in () if benchmark else broken("benchmarks").values():
+        print_line(Console(), f"note: {sentence}")
     if source is None:
         return plans_of(benchmark, request)
     benchmark, path = benchmark or "own", Path(source)

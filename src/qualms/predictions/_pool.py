@@ -53,14 +53,7 @@ def pool(sources: Iterable[Source]) -> Predictions:
         draws=sum(member.draws for member in members),
     )
     if first.maps is not None:
-        own = any(member.own_maps for member in members)
-        pooled = replace(
-            pooled,
-            maps=_pooled_maps(members, names),
-            own_maps=(),
-            notes=(*pooled.notes, *([OWN_MAPS] if own else [])),
-        )
-        return _with_families(pooled, members)
+        return _with_families(_with_maps(pooled, members, names), members)
     return _with_families(_with_draws(pooled, members, names), members)
 
 
@@ -162,6 +155,20 @@ def _with_draws(
             )
         arrays[name] = np.concatenate([member.arrays[name] for member in members])
     return replace(pooled, arrays=arrays)
+
+
+def _with_maps(
+    pooled: Predictions, members: Sequence[Predictions], names: Sequence[str]
+) -> Predictions:
+    if len(members) == 1:
+        return pooled
+    own = any(member.own_maps for member in members)
+    return replace(
+        pooled,
+        maps=_pooled_maps(members, names),
+        own_maps=(),
+        notes=(*pooled.notes, *([OWN_MAPS] if own else [])),
+    )
 
 
 def _with_families(pooled: Predictions, members: Sequence[Predictions]) -> Predictions:

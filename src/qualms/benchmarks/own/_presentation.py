@@ -31,6 +31,7 @@ from qualms.report.figures import (
 from qualms.report.judged import only_judged
 from qualms.report.layout import Layout, LayoutColumn, Wishes, layout_table
 from qualms.report.ordinary import ARROWS, ordinary
+from qualms.report.own_uncertainties import own_uncertainty_table
 from qualms.report.presentation import Presentation
 from qualms.report.table import Table, TableCell
 from qualms.study import Variant
@@ -70,6 +71,8 @@ class OwnCurve(NamedTuple):
 _ENTROPY: Wishes = {"uncertainty": "entropy"}
 _INTERVAL: Wishes = {"interval": ("gaussian", "as predicted")}
 _PATCH: Wishes = {"measure": "predictive", "aggregation": "patch"}
+USUAL = ("entropy", "epistemic", "interval length")
+"""Uncertainties that every method of a task has, by the label of their numbers."""
 SCORES = {
     "classification": (
         SummaryScore("accuracy"),
@@ -145,7 +148,32 @@ def _tables(results: BenchmarkResults) -> tuple[Table, ...]:
         replace(table, main=False, title=f"{table.title}, every score")
         for table in ordinary().tables(results)
     ]
-    return only_judged([*summaries, *rest])
+    own = [_own_uncertainties(results, variant) for variant in results.variants]
+    return only_judged([*summaries, *own, *rest])
+
+
+def _own_uncertainties(results: BenchmarkResults, variant: Variant) -> Table | None:
+    """Lay out how uncertainties of methods' own rank errors and find the shift."""
+    subsets = _subsets(results)
+    chosen = [("aurc", subset, _WORDS[subset]) for subset in subsets]
+    if "shifted" in subsets:
+        chosen.append(("ood_auroc", "all", "both"))
+    return own_uncertainty_table(
+        results,
+        variant,
+        [
+            LayoutColumn(
+                label=_label(SummaryScore(score)),
+                group=group,
+                labels={"score": score, "subset": subset},
+            )
+            for score, subset, group in chosen
+        ],
+        usual=USUAL,
+        by=("aggregation",) if results.benchmark.task == "segmentation" else (),
+        about=f"{results.plan.preset_text}: {results.plan.preset.network.name}",
+        keys={"variant": variant.name},
+    )
 
 
 def _subsets(results: BenchmarkResults) -> tuple[str, ...]:

@@ -108,9 +108,8 @@ class UrlStudy:
 
     def shown_on(self, variant: Variant) -> list[TableRow]:
         """Return these rows, and those that show their runs by another uncertainty."""
-        rows = self.results.plan.rows
-        names = variant.rows or tuple(row.name for row in rows)
-        return [row for row in rows if row.stage is None and row.name in names]
+        rows = self.results.plan.rows_allowed(variant)
+        return [row for row in rows if row.stage is None]
 
     def kin(self, variant: Variant) -> list[Variant]:
         """Return judged variants of the same backbone: other choices and configs."""
