@@ -138,7 +138,7 @@ def _reduces(
     cut = share * baseline.value
     form = _form(row, cut)
     because = f"{_interval(row, form)}{_by(row)}; {_cut(cut, form)}"
-    if gap is not None and answer == "cannot be told":
+    if gap is not None and answer == "cannot be told" and math.isfinite(gap.low):
         # Both are of the same items: this interval decides, not that of the score.
         because += f" ({_change(gap.low, gap.high, form)} from it)"
     because += f", {named} {_digits(baseline.value)}"
