@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from qualms.evaluate._estimates import UNKNOWN
+from qualms.evaluate._interval_kinds import aims, with_shared_kind
 from qualms.evaluate._ranking import Ranking, Rival, rankings, uncompared
 from qualms.evaluate._results import Results
 from qualms.evaluate.entry import Entry, ScoreOptions
@@ -21,6 +22,12 @@ DIFFERENT_ITEMS = (
     "raters, so their differences are not paired and no tie groups are given"
 )
 UNRANKED = "an interval that covers too little is not better for being short"
+OTHER_ORDER = (
+    "the files hold the same items in another order, so their differences are not "
+    "paired and no tie groups are given; qualms score, and score_files, take files of "
+    "named items in one order"
+)
+OTHER_AIM = "the intervals of these files aim at different coverages"
 OTHER_VALIDATION = "the files were calibrated on different validation items"
 
 
@@ -112,7 +119,9 @@ def compare(results: Sequence[Results]) -> Comparison:
             + ", ".join(f"{result.name}: {result.task}" for result in results)
         )
     if not _same_items(results):
-        return Comparison(names=names, notes=(DIFFERENT_ITEMS,))
+        note = OTHER_ORDER if _same_names(results) else DIFFERENT_ITEMS
+        return Comparison(names=names, notes=(note,))
+    results = with_shared_kind(results)
     design = results[0].design
     if design is None:
         return Comparison(names=names)
@@ -124,11 +133,18 @@ def compare(results: Sequence[Results]) -> Comparison:
         key: [Rival(name, row.value, (entry,)) for name, (row, entry) in rows.items()]
         for key, rows in columns.items()
     }
-    ranked = rankings(rivals, design, options)
+    unlike = len({aim for aim in map(aims, results) if aim}) > 1
+    alike = {
+        key: each
+        for key, each in rivals.items()
+        if not (unlike and "interval" in dict(key[2]))
+    }
+    ranked = rankings(alike, design, options)
     contrasts = (
         _contrast(next(iter(columns[key].values()))[0], ranking)
         for key, everyone in rivals.items()
-        if (ranking := ranked.get(key) or _unranked(everyone)) is not None
+        if (ranking := ranked.get(key) or _unranked(everyone, unlike=key not in alike))
+        is not None
     )
     return Comparison(
         names=names, contrasts=tuple(contrasts), notes=tuple(_copies(results))
@@ -170,14 +186,19 @@ def _checked(results: Any) -> list[Results]:
     ]
 
 
-def _unranked(rivals: Sequence[Rival]) -> Ranking | None:
-    """Return a ranking that says why there is none; None where none is expected."""
+def _unranked(rivals: Sequence[Rival], *, unlike: bool) -> Ranking | None:
+    """Return a ranking that says why there is none; None where none is expected.
+
+    `unlike` says that intervals aim at different coverages.
+    """
     entry = rivals[0].entries[0]
     if len(rivals) < 2 or (entry.better == "neither" and entry.aim is None):
         return None
     known = [rival for rival in rivals if math.isfinite(rival.value)]
     if len(known) < 2:
         return None
+    if unlike:
+        return uncompared(known, OTHER_AIM)
     if not all(rival.entries[0].ranked for rival in known):
         dead = next((r.entries[0].dead for r in known if r.entries[0].dead), "")
         return uncompared(known, f"an uncertainty {dead}" if dead else UNRANKED)
@@ -191,6 +212,17 @@ def _same_items(results: Sequence[Results]) -> bool:
     """Return whether all files hold the same items."""
     pairings = [pairing(result.items) for result in results if result.items is not None]
     return all(same_items(pairings[0], other) for other in pairings[1:])
+
+
+def _same_names(results: Sequence[Results]) -> bool:
+    """Return whether all files hold items of the same names, in any order."""
+    names = [
+        None if result.items is None else result.items.get("item") for result in results
+    ]
+    if any(each is None for each in names):
+        return False
+    sets = [frozenset(each.tolist()) for each in names if each is not None]
+    return len(set(sets)) == 1
 
 
 def _columns(

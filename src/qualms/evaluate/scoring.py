@@ -15,6 +15,7 @@ from qualms.evaluate._compare import Comparison, compare
 from qualms.evaluate._dead_uncertainty import name_dead
 from qualms.evaluate._declared_scores import with_declared_scores
 from qualms.evaluate._estimates import Estimated, estimated
+from qualms.evaluate._interval_kinds import with_shared_kind
 from qualms.evaluate._results import Results
 from qualms.evaluate._validation import check_validation
 from qualms.evaluate._verdict import verdict_of
@@ -22,7 +23,14 @@ from qualms.evaluate.entry import Judgement, ScoreOptions
 from qualms.evaluate.rows import ScoreRow
 from qualms.evaluate.segmented import measuring
 from qualms.evaluate.subsets import require_subset, shown_subsets
-from qualms.predictions import Frame, Header, Predictions, build, read
+from qualms.predictions import (
+    Frame,
+    Header,
+    Predictions,
+    build,
+    in_order_of,
+    read,
+)
 from qualms.scores import about, shared_sorts
 from qualms.shelf import find
 from qualms.wording import plural
@@ -370,11 +378,12 @@ def score_files(  # noqa: PLR0913 - the options of the command
             f"{plural(len(paths), 'file')}, got {len(names)} "
             f"{plural(len(names), 'name')}"
         )
+    in_one_order, vals_in_one_order = _OneOrder(), _OneOrder()
     with measuring(options) as shared:
         results = tuple(
             _scored(
-                reader.read(file),
-                None if val_file is None else reader.read(val_file),
+                in_one_order(reader.read(file)),
+                None if val_file is None else vals_in_one_order(reader.read(val_file)),
                 shared,
                 name="",
                 force_val=force_val,
@@ -386,7 +395,9 @@ def score_files(  # noqa: PLR0913 - the options of the command
         _run_name(r.header) or f.stem for r, f in zip(results, paths, strict=True)
     ]
     unique = _unique_names(chosen, results, paths)
-    results = tuple(replace(r, name=n) for r, n in zip(results, unique, strict=True))
+    results = with_shared_kind(
+        [replace(r, name=n) for r, n in zip(results, unique, strict=True)]
+    )
     comparison = compare(results) if len(results) > 1 else None
     return Scored(results=results, comparison=comparison)
 
@@ -402,6 +413,25 @@ def _paths(name: str, files: str | Path | Sequence[str | Path]) -> list[Path]:
             " qualms.compare"
         )
     return [Path(file) for file in several]
+
+
+class _OneOrder:
+    """Puts items of the same names in the order of the first file, to pair them."""
+
+    def __init__(self) -> None:
+        self._first: Predictions | None = None
+
+    def __call__(self, predictions: Predictions) -> Predictions:
+        """Return predictions in the order of the first ones with names."""
+        if predictions.get("item") is None:
+            return predictions
+        if self._first is None:
+            self._first = replace(
+                predictions, arrays={"item": predictions.arrays["item"]}, maps=None
+            )
+            return predictions
+        first = self._first
+        return in_order_of(predictions, first.arrays["item"], of=first.source)
 
 
 def _one_each(val: Sequence[Path], files: int) -> Sequence[Path | None]:

@@ -38,6 +38,8 @@ class TableCell:
     """Why our number is missing."""
     no_interval: str = ""
     """Why it has no interval."""
+    covers: str = ""
+    """What its interval covers, as `Result.covers` says."""
     seeds: tuple[float, float] | None = None
     """The least and the most of its seeds, where these are too few for an interval."""
     remark: str = ""
