@@ -94,9 +94,21 @@ def _answers(shown: ShownBenchmark) -> Iterator[Fragment]:
         yield section(
             f"{shown.slug}-findings",
             "Findings of the paper",
-            _answer_table(report.findings),
+            *_findings(report),
             about="Asked of the numbers of this page, with their intervals.",
         )
+
+
+def _findings(report: BenchmarkReport) -> Iterator[Html]:
+    """Yield the findings that are decided, and the others folded."""
+    decided = [a for a in report.findings if a.answer in _CLASSES]
+    others = [a for a in report.findings if a.answer not in _CLASSES]
+    if decided:
+        yield _answer_table(decided)
+    if others:
+        count = len(others)
+        words = f"{count} {plural(count, 'finding')} that cannot be told by these runs"
+        yield element("details", element("summary", words), _answer_table(others))
 
 
 def _answer_table(answers: Sequence[EffectAnswer]) -> Html:
