@@ -103,15 +103,10 @@ def compare(results: Sequence[Results]) -> Comparison:
 
     Files of the same name are numbered.
     """
-    results = _checked(results)
+    results = files_of_one_task(results)
     names = tuple(result.name for result in results)
-    tasks = {result.task for result in results}
-    if len(tasks) > 1:
-        raise ValueError(
-            "files compare only within one task, got "
-            + ", ".join(f"{result.name}: {result.task}" for result in results)
-        )
-    if not _same_items(results):
+    rivals = rivals_of(results)
+    if rivals is None:
         return Comparison(names=names, notes=(DIFFERENT_ITEMS,))
     design = results[0].design
     if design is None:
@@ -120,10 +115,6 @@ def compare(results: Sequence[Results]) -> Comparison:
     options = ScoreOptions(
         resamples=results[0].resamples, level=results[0].level, seed=results[0].seed
     )
-    rivals = {
-        key: [Rival(name, row.value, (entry,)) for name, (row, entry) in rows.items()]
-        for key, rows in columns.items()
-    }
     ranked = rankings(rivals, design, options)
     contrasts = (
         _contrast(next(iter(columns[key].values()))[0], ranking)
@@ -133,6 +124,27 @@ def compare(results: Sequence[Results]) -> Comparison:
     return Comparison(
         names=names, contrasts=tuple(contrasts), notes=tuple(_copies(results))
     )
+
+
+def files_of_one_task(results: Sequence[Results]) -> list[Results]:
+    """Return results with different names; raise if they are of several tasks."""
+    files = _checked(results)
+    if len({result.task for result in files}) > 1:
+        raise ValueError(
+            "files compare only within one task, got "
+            + ", ".join(f"{result.name}: {result.task}" for result in files)
+        )
+    return files
+
+
+def rivals_of(results: Sequence[Results]) -> dict[RowKey, list[Rival]] | None:
+    """Return the rivals of each score; None if files hold different items."""
+    if not _same_items(results):
+        return None
+    return {
+        key: [Rival(name, row.value, (entry,)) for name, (row, entry) in rows.items()]
+        for key, rows in _columns(results).items()
+    }
 
 
 def _copies(results: Sequence[Results]) -> Iterator[str]:
