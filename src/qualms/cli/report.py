@@ -37,6 +37,13 @@ def report(
     title: Annotated[
         str | None, typer.Option(help="Heading of the front page.")
     ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Prepared datasets, for pictures of items ($QUALMS_CACHE or"
+            " ~/.cache/qualms)."
+        ),
+    ] = None,
     include: Include = None,  # noqa: ARG001 - its callback takes it
 ) -> None:
     """Write a site that shows judged benchmarks and predictions files.
@@ -44,6 +51,7 @@ def report(
     It opens from disk with no network: findings in words, leaderboards with intervals,
     every figure, a page for each file, and what is missing.
     """
+    from qualms.launch.data import data_root
     from qualms.report.site import write_site
     from qualms.report.site.contents import TITLE
 
@@ -55,6 +63,7 @@ def report(
         names=name or (),
         title=title or TITLE,
         command=shlex.join(["qualms", *sys.argv[1:]]),
+        data=data_root(data),
     )
     size = path.stat().st_size if single else _size(path.parent)
     typer.echo(f"wrote {path} ({size / 1e6:.1f} MB)")

@@ -28,7 +28,10 @@ TOGETHER = 6
 """At most so many files with the same items share a page; figures have six colours."""
 LONGEST_PAGE = 40
 """Length of a page's slug at most; ids on the page begin with it."""
-RESERVED = ("index", "gaps", "compare", "methods", "items", "planner", "main")
+RESERVED = (
+    *("index", "gaps", "compare", "methods", "planner", "main"),
+    *("items", "viewer", "neighbours"),
+)
 """Slugs of pages that every site may have."""
 
 SiteSource = str | Path | BenchmarkResults | BenchmarkReport | Results | Scored
@@ -46,6 +49,8 @@ class SiteRequest:
     options: ScoreOptions | None = None
     title: str = TITLE
     command: str = ""
+    data: Path | None = None
+    """Folder of prepared datasets, for pictures of items."""
 
 
 def read_contents(request: SiteRequest) -> SiteContents:
@@ -66,9 +71,10 @@ def read_contents(request: SiteRequest) -> SiteContents:
             files.append(ScoredFile(slug="", results=source))
         elif isinstance(source, Scored):
             files += [ScoredFile(slug="", results=each) for each in source.results]
-    return contents_of_parts(
+    contents = contents_of_parts(
         reports, files, title=request.title, command=request.command, gaps=sources.gaps
     )
+    return replace(contents, data=request.data)
 
 
 def contents_of_parts(

@@ -92,6 +92,8 @@ class SiteContents:
     """Predictions files, by page."""
     gaps: tuple[SiteGap, ...] = ()
     made: Made = Made()
+    data: Path | None = None
+    """Folder of prepared datasets, from which pages take pictures of items."""
 
     @property
     def files(self) -> tuple[ScoredFile, ...]:
