@@ -16,6 +16,7 @@ from qualms import scores
 from qualms.evaluate.benchmark_results import BenchmarkResults
 from qualms.evaluate.entry import Curve
 from qualms.labels import Wanted
+from qualms.report.captions import If, caption, lined, ranged
 from qualms.report.figures import (
     MARKERS,
     SERIES,
@@ -60,6 +61,8 @@ class OwnCurve(NamedTuple):
     labels: Wishes
     title: str
     caption: str
+    on_line: str = ""
+    """What the dashed line says, where one is drawn."""
     diagonal: bool = False
     line: float | None = None
     """A height that is aimed at."""
@@ -111,8 +114,8 @@ CURVES = {
             "reliability",
             {},
             "Reliability",
-            "Accuracy of the items against the confidence of the network, in 15 bins."
-            " Below the line the network is too sure of itself.",
+            "Accuracy of the items against the confidence of the network, in 15 bins.",
+            "Below the line the network is too sure of itself.",
             diagonal=True,
         ),
     ),
@@ -122,7 +125,8 @@ CURVES = {
             _INTERVAL,
             "Coverage along the target",
             "Share of test items whose interval holds the target, by the size of the"
-            " target. The line is what the intervals promise.",
+            " target.",
+            "The line is what the intervals promise.",
             line=0.9,
         ),
     ),
@@ -295,13 +299,17 @@ def _points(results: BenchmarkResults, variant: Variant) -> Drawing:
         _score_panel(results, variant, shown, subsets) for shown in _shown(results)
     )
     where = " in-domain and shifted" if len(subsets) > 1 else ""
+    covers = {row.covers for row in results.table if math.isfinite(row.low)}
+    over = "items and seeds" if "items and seeds" in covers else "items"
     return Drawing(
         name=f"figure_{variant.name}_scores",
         title=f"Scores of {variant.label}{where}",
-        caption=(
-            f"Each point is a method, with its {results.level:.0%} interval over items"
-            f" and seeds. {_shift_words(variant)}"
-        ).strip(),
+        caption=caption(
+            [panels],
+            "Each point is a method.",
+            If(ranged, f"Ranges are {results.level:.0%} intervals over {over}."),
+            _shift_words(variant) if len(subsets) > 1 else "",
+        ),
         rows=(panels,),
         size=(1.6, 2.2),
         legend_columns=3,
@@ -351,7 +359,12 @@ def _curves(results: BenchmarkResults, variant: Variant, shown: OwnCurve) -> Dra
     return Drawing(
         name=f"figure_{variant.name}_{shown.name}",
         title=f"{shown.title}, {variant.label}",
-        caption=f"{shown.caption} {_shift_words(variant)}".strip(),
+        caption=caption(
+            [panels],
+            shown.caption,
+            If(lined("--"), shown.on_line),
+            _shift_words(variant) if len(panels) > 1 else "",
+        ),
         rows=(panels,),
         size=(2.6, 2.3),
         legend_columns=3,
