@@ -10,7 +10,7 @@ INSTALL := $(BIN)/uv pip install -q --python $(BIN)/python -c constraints.txt
 
 .PHONY: help demo test check gpu-check bench format clean
 help:
-	@echo "make demo    score foreign files, run four benchmarks on simulated data; a page links all"
+	@echo "make demo    score foreign files, run four benchmarks on simulated data; a site shows all"
 	@echo "make test    the CPU test suite"
 	@echo "make check   lint, format, types, import contracts"
 	@echo "make gpu-check  tests and checks that need a GPU, in the current environment"
@@ -31,7 +31,15 @@ $(VENV)/.dev: $(BIN)/uv pyproject.toml constraints.txt
 demo: $(VENV)/.user
 	$(BIN)/python examples/demo.py demo
 
-test: $(VENV)/.dev
+# Pages are tested in Debian's Chromium. Where it cannot be had, their tests are skipped.
+$(VENV)/.browser: $(VENV)/.dev
+	@command -v chromium >/dev/null || apt-get install -y -qq chromium >/dev/null 2>&1 \
+		|| echo "chromium is not installed: tests in a browser are skipped"
+	@$(INSTALL) -e ".[browser]" \
+		|| echo "playwright cannot be installed: tests in a browser are skipped"
+	@touch $@
+
+test: $(VENV)/.browser
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --durations=20 -m "not slow and not gpu"
 
 check: $(VENV)/.dev

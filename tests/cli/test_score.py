@@ -196,7 +196,7 @@ def test_a_page_that_cannot_be_written_is_refused_before_the_work(
     monkeypatch.setattr("qualms.evaluate.score_files", lambda *_, **__: 1 / 0)
     monkeypatch.setattr("os.fsync", full)
     message = fails(["score", file, "--html", tmp_path / "p.html"], capsys, monkeypatch)
-    assert "p.html: No space left on device; free 6 MB there" in message
+    assert "p.html: No space left on device; free 2 MB there" in message
     assert [path.name for path in tmp_path.iterdir()] == ["mine.npz"]
 
 
@@ -206,7 +206,7 @@ def test_a_disk_that_fills_up_does_not_cost_the_scores(
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("qualms.report.write_page", full)
+    monkeypatch.setattr("qualms.report.site.write_page", full)
     given = ["score", file, "--resamples", 0, "--html", tmp_path / "p.html"]
     monkeypatch.setattr(sys, "argv", ["qualms", *map(str, given)])
     with pytest.raises(SystemExit):

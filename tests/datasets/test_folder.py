@@ -453,12 +453,38 @@ def test_one_file_in_two_classes_or_splits_is_noted(pictures, tmp_path):
     assert "scores there are too good" in leak
 
 
+def test_classes_that_are_spelt_nearly_alike_are_noted(pictures):
+    names = ["cat", "Cat", "owl", "snowy owl", "snowy_owl"] * 8
+    table(pictures / "items.csv", *listed(pictures, target=names))
+    (note,) = [note for note in folder(pictures).notes if "alike" in note]
+    assert note.endswith(": 'Cat' and 'cat'; 'snowy owl' and 'snowy_owl'")
+
+
+def test_classes_that_are_not_tested_are_noted(pictures):
+    split = ["train", "val", "test", "train"] * 10
+    names = ["fox" if n in (4, 7) else "owl" if n % 3 else "cat" for n in range(40)]
+    table(pictures / "items.csv", *listed(pictures, target=names, split=split))
+    (note,) = folder(pictures).notes
+    assert note.startswith("no item of test is of the class fox: nothing there tells")
+
+
+@pytest.mark.parametrize("code", [-999.0, 9999.0])
+def test_a_number_that_stands_for_a_missing_one_is_noted(pictures, code):
+    values = [n * 1.5 for n in range(40)]
+    table(pictures / "items.csv", *listed(pictures, target=values))
+    assert not [note for note in folder(pictures).notes if "targets" in note]
+    values[3] = values[9] = code
+    table(pictures / "items.csv", *listed(pictures, target=values))
+    (note,) = [note for note in folder(pictures).notes if "targets" in note]
+    assert note.startswith(f"2 of 40 targets are {code:g}, far from the others (0 to ")
+
+
 def test_small_test_sets_are_noted(pictures):
     split = ["test"] * 4 + ["val"] * 6 + ["train"] * 30
     rows = listed(pictures, split=split)
-    for row in rows[:4]:
+    for row in rows[:2]:
         row["target"] = "owl"
-    for row in rows[-4:]:
+    for row in rows[-2:]:
         row["target"] = "cat"
     table(pictures / "items.csv", *rows)
     (note,) = folder(pictures).notes
@@ -536,7 +562,7 @@ def test_all_damaged_pictures_are_named(pictures):
     message = str(caught.value)
     assert all(f"{name}.png" in message for name in ("01", "02", "03"))
     assert "BytesIO" not in message
-    assert message.count("its bytes are those of no image") == 1
+    assert "cannot read 3 files (its bytes are those of no image): " in message
     assert message.endswith("repair them or remove them")
 
 

@@ -172,8 +172,8 @@ class TestRegression:
         table = tables_of(judged)["table_own_uncertainties_cells_tails"]
         assert lines_of(table) == [
             ("Mine", "all items are predicted"),
-            ("Mine", "index"),
             ("Mine", "oracle"),
+            ("Mine", "index"),
         ]
         assert table.columns[0].label == "test coverage"
 

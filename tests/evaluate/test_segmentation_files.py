@@ -96,8 +96,12 @@ class TestOwnUncertainties:
         )
         shift = results.row("ood_auroc", uncertainty="mine", aggregation="patch")
         assert shift.value == 1.0
-        # The built-in measures come first and stay as they are.
-        assert results.row("aurc").settings["measure"] == "predictive"
+        # The file is judged by its own, and the built-in measures stay as they are.
+        assert results.row("aurc").settings["uncertainty"] == "mine"
+        (finds_errors,) = (a for a in results.verdict if a.question == "finds_errors")
+        assert "by mine, patch; cut" in finds_errors.because
+        assert "by predictive" in finds_errors.because
+        assert results.row("aurc", measure="predictive").subset == "in_domain"
         assert "MI" not in str(rows_of(results))
 
     def test_numbers_of_items_are_judged_without_aggregation(self, folder):
@@ -172,7 +176,12 @@ class TestOwnUncertainties:
         assert any("own uncertainty maps belong to single" in n for n in pooled.notes)
         results = qualms.score(pooled, options=BARE)
         assert not any("uncertainty" in row.settings for row in results.rows)
-        assert predictions.pool([folder, folder]).get("uncertainty/whole") is not None
+        assert (
+            predictions.pool([folder, predictions.read(folder)]).get(
+                "uncertainty/whole"
+            )
+            is not None
+        )
 
     def test_arrays_in_python_are_scored_alike(self, folder):
         read = predictions.read(folder)
@@ -296,7 +305,7 @@ class TestUnlabelledItems:
     def test_unlabelled_items_are_pooled(self, tmp_path):
         items = [unlabelled(disc_maps(row)) for row in range(4)]
         folder = written(tmp_path / "p", items)
-        pooled = predictions.pool([folder, folder])
+        pooled = predictions.pool([folder, predictions.read(folder)])
         assert pooled.maps[3].raters.shape == (0, SIDE, SIDE)
         assert len(pooled.maps[3].draw_labels) == 6
 
@@ -457,7 +466,7 @@ class TestRegions:
         assert found.value == pytest.approx(scores.aurc(1 - dice, np.array(patches)))
 
     def test_pools_average_sigmoids(self, folder):
-        pooled = predictions.pool([folder, folder])
+        pooled = predictions.pool([folder, predictions.read(folder)])
         assert pooled.maps[0].draw_labels.shape == (6, 2, SIDE, SIDE)
         first = qualms.score(folder, options=BARE)
         assert qualms.score(pooled, options=BARE).row("dice").value == pytest.approx(

@@ -276,7 +276,11 @@ REFUSED = [
     ),
     (
         changed(reg, var=put((0, 4), -0.5)),
-        "array 'var' must be at least 0, draw 0, row 4 is -0.5",
+        "array 'var' must be at least 0, draw 0, row 4 is -0.5; correct the value",
+    ),
+    (
+        changed(reg, var=np.log),
+        "if these are logarithms of the variance, store np.exp(var)",
     ),
     (
         changed(emb, votes=put((4, 1), -1)),

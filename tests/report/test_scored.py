@@ -16,10 +16,9 @@ from qualms.report import (
     sparkline,
     to_json,
     write_curves,
-    write_page,
 )
 from qualms.report._json_output import thin
-from qualms.report._page import render_page
+from qualms.report.site import write_page
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 
@@ -44,12 +43,14 @@ def two():
     return scored("mine", "theirs")
 
 
+def page_of(scored_files, folder, **more):
+    write_page(scored_files, folder / "page.html", **more)
+    return (folder / "page.html").read_text("utf-8")
+
+
 def data_of(page):
-    return json.loads(
-        re.search(
-            r'<script type="application/json" id="data">(.*?)</script>', page, re.S
-        )[1]
-    )
+    blocks = re.findall(r'data-name="([^"]+)">(.*?)</script>', page)
+    return {name: json.loads(value) for name, value in blocks}
 
 
 def test_the_table_has_every_score_of_every_file(two):
@@ -79,31 +80,51 @@ def test_a_terminal_shows_scores_differences_curves_and_notes(two, width):
         assert words in text
 
 
-def test_the_page_holds_tables_curves_reliability_and_histograms(two):
-    page = render_page(two, command="qualms score mine.npz")
-    assert "AUROC" in page
-    assert "qualms score mine.npz" in page
-    assert "Differences from the best" in page
-    charts = data_of(page)
-    names = {chart["name"] for chart in charts}
-    assert {"referral_accuracy", "reliability", "uncertainty/entropy"} <= names
-    chart = next(c for c in charts if c["name"] == "referral_accuracy")
-    labels = {trace["label"] for trace in chart["traces"]}
-    assert labels == {"mine · entropy", "theirs · entropy"}
+def test_the_page_holds_a_verdict_curves_and_folded_scores(two, tmp_path):
+    page = page_of(two, tmp_path, command="qualms score mine.npz")
+    for words in ("AUROC", "qualms score mine.npz", "Differences from the best"):
+        assert words in page
+    assert page.count('class="verdict"') == 2
+    # The verdict comes first, then curves, then scores; all of them are folded.
+    parts = ['class="verdict"', "<figure", "Main scores</h2>", "<details><summary>Are"]
+    assert [page.index(part) for part in parts] == sorted(map(page.index, parts))
+    data = data_of(page)
+    assert {"files-figure-reliability", "files-figure-uncertainty-entropy"} <= set(data)
+    marks = data["files-figure-referral-accuracy"]["panels"][0]["marks"]
+    assert [mark["name"] for mark in marks] == [
+        *("mine, in-domain", "mine, shifted"),
+        *("theirs, in-domain", "theirs, shifted"),
+    ]
+    # A file keeps its colour; its shifted items are dashed.
+    assert [mark["c"] for mark in marks] == ["c0", "c0", "c1", "c1"]
+    assert [mark.get("line", "-") for mark in marks] == ["-", "--"] * 2
 
 
-def test_names_from_files_are_escaped_everywhere():
-    page = render_page(scored(HOSTILE, "b", group=HOSTILE), command=HOSTILE)
+def test_a_page_of_one_file_needs_no_comparison(tmp_path):
+    page = page_of(scored("mine"), tmp_path)
+    assert "<title>mine" in page
+    assert "Differences from the best" not in page
+    marks = data_of(page)["files-figure-referral-accuracy"]["panels"][0]["marks"]
+    assert [mark["name"] for mark in marks] == ["in-domain", "shifted"]
+    assert [mark["c"] for mark in marks] == ["c0", "c1"]
+    assert 'href="#"' not in page
+    targets = set(re.findall(r'href="#([^"]+)"', page))
+    assert targets <= set(re.findall(r'id="([^"]+)"', page))
+
+
+def test_names_from_files_are_escaped_everywhere(tmp_path):
+    page = page_of(scored(HOSTILE, "b", group=HOSTILE), tmp_path, command=HOSTILE)
     assert HOSTILE not in page
     assert "<img src=x" not in page
-    assert any(HOSTILE in chart["title"] for chart in data_of(page))
+    marks = data_of(page)["files-figure-referral-accuracy"]["panels"][0]["marks"]
+    assert marks[0]["name"] == f"{HOSTILE}, in-domain"
 
 
-def test_the_page_names_nothing_to_load(two):
-    page = render_page(two)
-    ours = page.split("<script>")[0] + page.rsplit("</script>", 2)[-2]
-    assert not re.search(r'(src|href)\s*=\s*["\']?https?:', ours)
-    assert "default-src 'none'" in page
+def test_the_page_names_nothing_to_load(two, tmp_path):
+    page = page_of(two, tmp_path)
+    assert not re.search(r'(src|href)\s*=\s*["\']?(https?:|assets|data/|files/)', page)
+    assert "default-src &#x27;none&#x27;" in page
+    assert len(page) < 1_000_000
 
 
 def test_a_name_that_is_no_text_can_be_written(tmp_path):
@@ -111,14 +132,18 @@ def test_a_name_that_is_no_text_can_be_written(tmp_path):
     scored_files = scored(strange)
     write_page(scored_files, tmp_path / "page.html")
     write_curves(scored_files.results, tmp_path / "curves.csv")
-    assert "caf?.npz" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "caf\N{REPLACEMENT CHARACTER}.npz" in (tmp_path / "page.html").read_text(
+        encoding="utf-8"
+    )
     assert json.dumps(to_json(scored_files))
 
 
 def test_writing_is_atomic(two, tmp_path, monkeypatch):
-    monkeypatch.setattr("qualms.report._page.render_page", lambda *_, **__: "x" * 10)
-    write_page(two, tmp_path / "page.html")
-    assert (tmp_path / "page.html").read_text() == "x" * 10
+    (tmp_path / "page.html").write_text("before")
+    monkeypatch.setattr("os.fsync", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write_page(two, tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text() == "before"
     assert [p.name for p in tmp_path.iterdir()] == ["page.html"]
 
 

@@ -117,6 +117,18 @@ def test_a_model_that_cannot_take_its_inputs_is_answered_with_their_shape():
         predicted(several, model())
 
 
+@pytest.mark.parametrize(
+    ("method", "name"), [("laplace", "fit"), ("temperature", "val")]
+)
+def test_fitting_on_the_predicted_items_is_noted(method, name):
+    same, other = halves(X, Y), halves(X + 1, Y)
+    for loader in (same, halves(X, Y), TensorDataset(X, Y)):
+        found = predicted(same, method=method, **{name: loader})
+        assert any(f"{name} seems to hold the very items" in n for n in found.notes)
+    assert not predicted(same, method=method, **{name: other}).notes
+    assert not predicted(same, method="plain", **{name: same}).notes
+
+
 def test_a_field_that_no_header_has_is_refused():
     with pytest.raises(ValueError, match=r"no field 'datset'\. Did you mean 'dataset'"):
         predicted(halves(X, Y), header={"datset": "birds"})
@@ -404,7 +416,7 @@ LOADERS = {
     "must have the same parts": [(X, Y), X],
     "must be classes 0..2": [(X, Y + 1)],
     "must be the numbers of classes": [(X, Y + 0.5)],
-    "one target for each item": [(X, torch.ones(N, CLASSES))],
+    "if it is one-hot, take its argmax": [(X, torch.ones(N, CLASSES))],
     "must be finite": [(X * float("nan"), Y)],
     "leaves out the last 2": DataLoader(TensorDataset(X, Y), 5, drop_last=True),
 }

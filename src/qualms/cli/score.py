@@ -69,6 +69,14 @@ def score(
             " shifted ones beside them, or all.",
         ),
     ] = "",
+    uncertainty: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="What the verdict judges: the <name> of an array, or entropy; by"
+            " default the header's, else the file's first, else entropy.",
+        ),
+    ] = "",
     chosen: Annotated[
         str,
         typer.Option(
@@ -95,8 +103,12 @@ def score(
     ] = 1000,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     alpha: Annotated[
-        float, typer.Option(help="Regression: intervals aim at coverage 1 - alpha.")
-    ] = 0.1,
+        float | None,
+        typer.Option(
+            help="Intervals aim at coverage 1 - alpha, where the header states no"
+            " alpha; 0.1 by default."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
     gallery: Annotated[
         Path | None,
@@ -116,15 +128,17 @@ def score(
     """
     gc.disable()
     from qualms.evaluate import ScoreOptions, score_files, with_scores
-    from qualms.report import print_results, to_json, write_curves, write_page
+    from qualms.report import print_results, to_json, write_curves
 
     # Modules stay; searching them for garbage takes a fifth of a short command.
     gc.freeze()
     gc.enable()
     _check_writable(html, curves, [*files, *(val or ()), gallery])
     intervals: dict[str, Any] = {"resamples": resamples, "level": level, "seed": seed}
-    more: dict[str, Any] = {"alpha": alpha, "nearest": tuple(nearest or ())}
-    options = ScoreOptions(by_group=by_group, subset=subset, **intervals, **more)
+    more: dict[str, Any] = {"nearest": tuple(nearest or ())}
+    options = ScoreOptions(
+        by_group=by_group, subset=subset, uncertainty=uncertainty, **intervals, **more
+    )
     scores_of = partial(
         score_files,
         files,
@@ -133,6 +147,7 @@ def score(
         task=task,
         logits=logits,
         renormalise=renormalise,
+        alpha=alpha,
     )
     with _progress(options, quiet=as_json) as watched:
         scored = scores_of(options=watched, force_val=force_val, gallery=gallery)
@@ -144,6 +159,8 @@ def score(
             write_curves(scored.results, curves)
             written.append(curves)
         if html is not None:
+            from qualms.report.site import write_page
+
             write_page(scored, html, command=_command())
             written.insert(0, html)
     finally:  # scores are printed even if the disk is full
@@ -163,11 +180,13 @@ def _check_writable(
     html: Path | None, curves: Path | None, inputs: list[Path | None]
 ) -> None:
     """Raise before the work if a file cannot be written."""
-    from qualms.report import check_page, check_room
+    from qualms.report import check_room
 
     refuse_overwriting([html, curves], inputs)
     if html is not None:
-        check_page(html)
+        from qualms.report.site import PAGE_BYTES
+
+        check_room(html, PAGE_BYTES)
     if curves is not None:
         check_room(curves, 1_000_000)
 

@@ -1,7 +1,8 @@
 """Several files beside each other: paired differences, and which may be best."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -129,7 +130,24 @@ def compare(results: Sequence[Results]) -> Comparison:
         for key, everyone in rivals.items()
         if (ranking := ranked.get(key) or _unranked(everyone)) is not None
     )
-    return Comparison(names=names, contrasts=tuple(contrasts))
+    return Comparison(
+        names=names, contrasts=tuple(contrasts), notes=tuple(_copies(results))
+    )
+
+
+def _copies(results: Sequence[Results]) -> Iterator[str]:
+    """Say which files have the same value of every score, as copies have."""
+    names: dict[Any, list[str]] = defaultdict(list)
+    for result in results:
+        names[tuple((row.key, repr(row.value)) for row in result.rows)].append(
+            result.name
+        )
+    for rows, equal in names.items():
+        if rows and len(equal) > 1:
+            yield (
+                f"{' and '.join(equal)} have the same value of every score: are they"
+                " copies of one file?"
+            )
 
 
 def _checked(results: Any) -> list[Results]:

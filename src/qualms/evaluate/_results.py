@@ -49,6 +49,10 @@ class Results:
     """The sample and cluster of each item."""
     verdict: tuple[Answer, ...] = field(default=(), repr=False, compare=False)
     """The scores in words (docs/verdict.md)."""
+    uncertainty: str = ""
+    """The uncertainty that the verdict and the main scores judge, where there are
+    several: the one that the caller or the header names, else the first of the file's
+    own; '' for the one that is computed."""
     subsets: tuple[str, ...] = ("all",)
     """Sets of items that tables, pages and pictures show beside each other. The verdict
     and `results[...]` are about the first of them."""
@@ -149,7 +153,7 @@ class Results:
 
     def _repr_html_(self) -> str:
         # Jupyter shows the main scores; the report package owns the real page.
-        rows = main_rows(self.task, self.shown().rows)
+        rows = main_rows(self.task, self.shown().rows, self.uncertainty)
         subsets = [
             s for s in ("all", *SIDE_BY_SIDE) if any(r.subset == s for r in rows)
         ]

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from qualms.evaluate._chosen_uncertainty import with_chosen_first
 from qualms.evaluate._compare import Comparison, compare
 from qualms.evaluate._dead_uncertainty import name_dead
 from qualms.evaluate._declared_scores import with_declared_scores
@@ -56,6 +57,7 @@ def score(  # noqa: PLR0913 - the options of the command
     alpha: float | None = None,
     by_group: bool | None = None,
     subset: str | None = None,
+    uncertainty: str | None = None,
 ) -> Results:
     """Return every score of a predictions file, with intervals, as `qualms score` does.
 
@@ -75,13 +77,17 @@ def score(  # noqa: PLR0913 - the options of the command
         resamples: Bootstrap replicates of your own scores that declare no influence.
         level: Level of the intervals.
         seed: Seed of everything random.
-        alpha: Intervals and conformal sets aim at a coverage of 1 - alpha.
+        alpha: Intervals and conformal sets aim at a coverage of 1 - alpha, where the
+            header states no alpha.
         by_group: Score every group, too.
         subset: Items that the verdict, tables and pictures are about: in_domain,
             shifted, or all (both together). By default in-domain ones with the shifted
             ones beside them, where the file marks some of its items as shifted.
+        uncertainty: Name of the uncertainty that the verdict and the main scores judge.
+            By default the one that the header names, else the first array
+            `uncertainty/<name>` of the file, else the entropy.
 
-    The last six override `options`.
+    The last seven override `options`.
     """
     arguments = {
         "resamples": resamples,
@@ -90,9 +96,10 @@ def score(  # noqa: PLR0913 - the options of the command
         "alpha": alpha,
         "by_group": by_group,
         "subset": subset,
+        "uncertainty": uncertainty,
     }
     changes: dict[str, Any] = {k: v for k, v in arguments.items() if v is not None}
-    reader = _Reader(task=task, logits=logits, renormalise=renormalise)
+    reader = _Reader(task, logits, renormalise, alpha)
     predictions = reader.read(source, header)
     return _scored(
         predictions,
@@ -119,7 +126,9 @@ def _scored(
     if options.by_group and predictions.get("group") is None:
         notes = (*notes, NO_GROUPS)
     with shared_sorts(), measuring(options) as options:
-        judgement = judge_file(predictions, val, options)
+        judgement, chosen = with_chosen_first(
+            judge_file(predictions, val, options), predictions, options
+        )
         estimates, dead = name_dead(
             estimated([judgement], options),
             judgement.design,
@@ -137,17 +146,18 @@ def _scored(
         curves=judgement.curves,
         histograms=judgement.histograms,
         notes=(
+            *judgement.warnings,
             *dead,
             *predictions.notes,
             *notes,
             *judgement.notes,
-            *judgement.warnings,
         ),
         level=options.level,
         resamples=options.resamples,
         seed=options.seed,
         items=_without_predictions(predictions, judgement.drawn),
         design=judgement.design,
+        uncertainty=chosen,
         subsets=shown_subsets({row.subset for row in rows}, wanted=options.subset),
     )
     return replace(results, verdict=verdict_of(results))
@@ -159,6 +169,8 @@ class _Reader(NamedTuple):
     task: str | None
     logits: bool
     renormalise: bool
+    alpha: float | None
+    """None where the user did not say it."""
 
     def read(
         self, source: Source, header: Header | Mapping[str, Any] | None = None
@@ -172,7 +184,22 @@ class _Reader(NamedTuple):
         predictions = predictions_of(source, header=header, **self._asdict())
         predictions.require_target()
         refuse_huge(predictions)
-        return predictions
+        _refuse_exchanged(predictions)
+        return replace(
+            predictions, notes=(*predictions.notes, *self._other_alpha(predictions))
+        )
+
+    def _other_alpha(self, predictions: Predictions) -> tuple[str, ...]:
+        """Return a note where the header has another alpha than the user said."""
+        stated = predictions.header.alpha
+        if predictions.task != "regression" or stated is None:
+            return ()
+        if self.alpha in (None, stated):
+            return ()
+        return (
+            f"the header of {predictions.source} states alpha {stated:g}, which is "
+            f"used, and not {self.alpha:g}",
+        )
 
     def with_gallery(
         self, options: ScoreOptions | None, gallery: Source | None
@@ -191,15 +218,34 @@ def predictions_of(
     task: str | None = None,
     logits: bool = False,
     renormalise: bool = False,
+    alpha: float | None = None,
 ) -> Predictions:
     """Return the predictions of `source`, read or built where necessary."""
     if isinstance(source, Predictions):
         return source
+    options: dict[str, Any] = {
+        "task": task,
+        "logits": logits,
+        "renormalise": renormalise,
+        "alpha": alpha,
+    }
     if isinstance(source, (str, Path)):
-        return read(source, task=task, logits=logits, renormalise=renormalise)
-    return build(
-        source, header=header, task=task, logits=logits, renormalise=renormalise
-    )
+        return read(source, **options)
+    return build(source, header=header, **options)
+
+
+def _refuse_exchanged(predictions: Predictions) -> None:
+    """Raise if most intervals are upside down."""
+    lower, upper = predictions.get("lower"), predictions.get("upper")
+    if lower is None or upper is None:
+        return
+    count = int((lower > upper).sum())
+    if 2 * count > predictions.n:
+        raise ValueError(
+            f"{predictions.source}: 'lower' must not be above 'upper', and is in "
+            f"{count} of {predictions.n} items; exchange the two, or, if quantiles "
+            "cross, sort each pair"
+        )
 
 
 def refuse_huge(predictions: Predictions) -> None:
@@ -291,6 +337,7 @@ def score_files(  # noqa: PLR0913 - the options of the command
     force_val: bool = False,
     gallery: str | Path | None = None,
     names: str | Sequence[str] | None = None,
+    alpha: float | None = None,
 ) -> Scored:
     """Score several files and compare them.
 
@@ -305,8 +352,12 @@ def score_files(  # noqa: PLR0913 - the options of the command
         gallery: Embeddings among which neighbours are found, instead of each file's.
         names: Names of the files in tables; by default method and seed where the
             header has both, else the file's name.
+        alpha: Intervals and conformal sets aim at a coverage of 1 - alpha, where the
+            header states no alpha; it overrides that of `options`.
     """
-    reader = _Reader(task=task, logits=logits, renormalise=renormalise)
+    reader = _Reader(task, logits, renormalise, alpha)
+    if alpha is not None:
+        options = replace(options or ScoreOptions(), alpha=alpha)
     options = reader.with_gallery(options, gallery)
     paths, val_paths = _paths("files", files), _paths("val", val or ())
     vals = _one_each(val_paths, len(paths))

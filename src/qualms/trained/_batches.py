@@ -101,6 +101,16 @@ class ItemLoader:
         """Return the first batch."""
         return next(iter(self))
 
+    def begins_like(self, other: "ItemLoader") -> bool:
+        """Return whether the first items of both loaders are the same."""
+        if self.loader is other.loader:
+            return True
+        first, second = self.first().x, other.first().x
+        count = min(len(first), len(second))
+        return first.shape[1:] == second.shape[1:] and torch.equal(
+            first[:count], second[:count]
+        )
+
     def check_order(self) -> None:
         """Refuse a loader that shuffles items without names, or leaves items out."""
         loader = self.loader
@@ -237,7 +247,7 @@ def target_of(batch: ItemBatch, task: Task, name: str) -> Tensor:
         if target[0].numel() != 1:
             raise ValueError(
                 f"{name} must have one target for each item, got shape"
-                f" {tuple(target.shape)}"
+                f" {tuple(target.shape)}; if it is one-hot, take its argmax(1)"
             )
         target = target.flatten()
     if task.name == "regression":

@@ -67,7 +67,7 @@ class OwnCurve(NamedTuple):
 
 _ENTROPY: Wishes = {"uncertainty": "entropy"}
 _INTERVAL: Wishes = {"interval": ("gaussian", "as predicted")}
-_IMAGE: Wishes = {"measure": "predictive", "aggregation": "image"}
+_PATCH: Wishes = {"measure": "predictive", "aggregation": "patch"}
 USUAL = ("entropy", "epistemic", "interval length")
 """Uncertainties that every method of a task has, by the label of their numbers."""
 SCORES = {
@@ -89,13 +89,13 @@ SCORES = {
         SummaryScore("macro_dice"),
         SummaryScore("ged"),
         SummaryScore("stated_ace"),
-        SummaryScore("aurc", _IMAGE),
+        SummaryScore("aurc", _PATCH, "AURC by patches"),
     ),
 }
 """Main scores of each task."""
 DETECTED = {
     "classification": SummaryScore("ood_auroc", _ENTROPY),
-    "segmentation": SummaryScore("ood_auroc", _IMAGE),
+    "segmentation": SummaryScore("ood_auroc", _PATCH, "OOD AUROC by patches"),
 }
 CURVES = {
     "classification": (
@@ -129,10 +129,10 @@ CURVES = {
     "segmentation": (
         OwnCurve(
             "risk_coverage",
-            _IMAGE,
+            _PATCH,
             "Risk of the items that are kept",
-            "Mean of 1 - Dice of the items with the least uncertainty, the mean over"
-            " the image, against the share that is kept.",
+            "Mean of 1 - Dice of the items with the least uncertainty, which is that of"
+            " their most uncertain patch, against the share that is kept.",
         ),
     ),
 }

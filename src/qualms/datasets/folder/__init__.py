@@ -24,6 +24,7 @@ from qualms.datasets.folder._fitting import Fit, fit_labels, fit_pixels
 from qualms.datasets.folder._notes import data_notes
 from qualms.datasets.folder._sizes import OwnSize, checked_side, own_side, own_size
 from qualms.datasets.folder._splits import assign_splits
+from qualms.datasets.folder._target_notes import target_notes
 from qualms.datasets.folder.files import (
     MaskFacts,
     PictureFacts,
@@ -151,7 +152,10 @@ def folder(
         shifts={s: "as stated" for s in dict.fromkeys(split) if "/" in s},
         any_shape=loading.size.space is None,
         complete=True,
-        notes=data_notes(listing, split, scanned.pictures, scanned.masks),
+        notes=(
+            *data_notes(listing, split, scanned.pictures, scanned.masks),
+            *target_notes(loading.task, listing.items, split),
+        ),
     )
 
 
@@ -196,14 +200,19 @@ def _refuse_unreadable(facts: Sequence[Any]) -> None:
             faults[fact.reason].append(fact.path)
     if not faults:
         return
-    said = [f"cannot read {_listed(files)}: {why}" for why, files in faults.items()]
+    said = [_fault(why, files) for why, files in faults.items()]
     them = "it" if sum(map(len, faults.values())) == 1 else "them"
     raise DatasetError(f"{'; '.join(said)}; repair {them} or remove {them}")
 
 
-def _listed(paths: Sequence[str]) -> str:
+def _fault(reason: str, paths: Sequence[str]) -> str:
+    if len(paths) == 1:
+        return f"cannot read {paths[0]}: {reason}"
     more = len(paths) - NAMED
-    return ", ".join(paths[:NAMED]) + (f" and {more} more" if more > 0 else "")
+    others = f" and {more} more" if more > 0 else ""
+    return (
+        f"cannot read {len(paths)} files ({reason}): {', '.join(paths[:NAMED])}{others}"
+    )
 
 
 def _digest(

@@ -1,5 +1,6 @@
 """From the maps of segmented items to a few numbers per item, in one pass."""
 
+from qualms.evaluate.segmented._axes import reversed_note
 from qualms.evaluate.segmented._fit import Validation, undivided_note, validate
 from qualms.evaluate.segmented._items import (
     EXTRAS,
@@ -34,6 +35,7 @@ __all__ = [
     "measured_maps",
     "measuring",
     "quality_entries",
+    "reversed_note",
     "undivided_note",
     "validate",
 ]

@@ -63,7 +63,7 @@ def regression(
     for subset, index in chosen.items():
         entries += _points(predictions, items, subset, index)
         entries += _intervals(items, alpha, subset, index)
-        entries += _own(items, own, subset, index)
+        entries += _selective(predictions, items, own, subset, index)
         if validation is not None:
             entries += _calibrated(predictions, items, validation, alpha, subset, index)
     return Judgement(
@@ -183,21 +183,24 @@ def _intervals(
     yield replace(length, ranked=_reached(covered, alpha))
     yield bound(partial(scores.interval_score, alpha=alpha), settings=at)
     yield bound(scores.inverted_fraction, settings=at)
-    if items.mean is not None:
-        arrays["risk"] = np.abs(items.mean[index] - target)
-        arrays["uncertainty"] = upper - lower
-        yield bound(scores.aurc, settings={"uncertainty": "interval length"})
 
 
-def _own(
-    items: _Forecast, own: Mapping[str, Array], subset: str, index: Index
+def _selective(
+    predictions: Predictions,
+    items: _Forecast,
+    own: Mapping[str, Array],
+    subset: str,
+    index: Index,
 ) -> Iterator[Entry]:
-    """Yield how well uncertainties of the user's own announce large errors."""
+    """Yield AURC by interval length, selection scores and the user's uncertainties."""
     if items.mean is None:
         return
+    ranked = (
+        {} if items.rule == "point" else {"interval length": items.upper - items.lower}
+    )
     risk = np.abs(items.mean[index] - items.target[index])
-    for name, values in own.items():
-        arrays = {"risk": risk, "uncertainty": values[index]}
+    for name, value in {**ranked, **_selects(predictions), **own}.items():
+        arrays = {"risk": risk, "uncertainty": value[index]}
         at = {"uncertainty": name}
         yield bound_entry(scores.aurc, arrays, index, subset=subset, settings=at)
 

@@ -4,6 +4,7 @@ No page knows a paper. `docs/site.md` says how a page is added.
 """
 
 from qualms.report.site._write import write_contents, write_site
+from qualms.report.site.alone import PAGE_BYTES, write_page
 from qualms.report.site.contents import SiteContents
 from qualms.report.site.page import (
     DataFile,
@@ -15,6 +16,7 @@ from qualms.report.site.page import (
 )
 
 __all__ = [
+    "PAGE_BYTES",
     "DataFile",
     "Download",
     "Fragment",
@@ -23,5 +25,6 @@ __all__ = [
     "fragment",
     "section",
     "write_contents",
+    "write_page",
     "write_site",
 ]

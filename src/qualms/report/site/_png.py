@@ -64,6 +64,18 @@ def shades(
     return np.where(defined[..., None], colours, 128.0).astype(np.uint8)
 
 
+def reduced(pixels: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
+    """Return pixels of a picture that is at most `side` wide and high, by means."""
+    step = -(-max(pixels.shape[:2]) // side)
+    if step == 1:
+        return pixels
+    height, width = (size // step for size in pixels.shape[:2])
+    cut = pixels[: height * step, : width * step]
+    blocks = cut.reshape(height, step, width, step, -1)
+    means: NDArray[np.uint8] = blocks.mean(axis=(1, 3)).round().astype(np.uint8)
+    return means[..., 0] if pixels.ndim == 2 else means
+
+
 def _chunk(kind: bytes, data: bytes) -> bytes:
     check = zlib.crc32(kind + data)
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", check)

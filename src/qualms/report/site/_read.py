@@ -8,8 +8,8 @@ from pathlib import Path
 from qualms.evaluate import Results, Scored, ScoreOptions, compare, score_files
 from qualms.evaluate.benchmark_results import BenchmarkResults
 from qualms.predictions import pairing, same_items
-from qualms.report.benchmark import report_of
 from qualms.report.benchmark_report import BenchmarkReport, versions
+from qualms.report.presented import report_of
 from qualms.report.site._sources import PredictionsSource, Sources
 from qualms.report.site.contents import (
     TITLE,
@@ -26,6 +26,8 @@ from qualms.results import read_results
 
 TOGETHER = 6
 """At most so many files with the same items share a page; figures have six colours."""
+LONGEST_PAGE = 40
+"""Length of a page's slug at most; ids on the page begin with it."""
 RESERVED = ("index", "gaps", "compare", "methods", "items", "planner", "main")
 """Slugs of pages that every site may have."""
 
@@ -89,12 +91,14 @@ def contents_of_parts(
         benchmarks=tuple(shown),
         groups=tuple(_groups(named, taken)),
         gaps=(*gaps, *(gap for report in reports for gap in _gaps_of(report))),
-        made=Made(
-            command=command,
-            when=datetime.now(UTC).isoformat(timespec="seconds"),
-            versions=versions(),
-        ),
+        made=made_now(command),
     )
+
+
+def made_now(command: str) -> Made:
+    """Return how a site is made at this moment."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return Made(command=command, when=now, versions=versions())
 
 
 def _name_of(report: BenchmarkReport, reports: Sequence[BenchmarkReport]) -> str:
@@ -104,7 +108,7 @@ def _name_of(report: BenchmarkReport, reports: Sequence[BenchmarkReport]) -> str
 
 
 def _new_slug(words: str, taken: set[str]) -> str:
-    new = slug(words, taken)
+    new = slug(words, taken, most=LONGEST_PAGE)
     taken.add(new)
     return new
 

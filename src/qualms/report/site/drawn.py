@@ -31,12 +31,14 @@ from qualms.report.figures import (
     Ticks,
     WordMark,
 )
-from qualms.report.site._png import png_address, shades
+from qualms.report.site._png import png_address, reduced, shades
 
 FEW = 30
 """Curves with at most so many points, and a marker, show their points."""
-LARGEST = 260
-"""Pixels that a picture is wide at most; others are taken in steps."""
+LARGEST = 256
+"""Pixels that a picture is wide at most; others are shown smaller."""
+BUDGET = 700_000
+"""Bytes of pixels in a figure, so that its data stay within a megabyte."""
 Range = tuple[float, float]
 
 
@@ -51,14 +53,17 @@ def figure_data(drawing: Drawing) -> dict[str, Any]:
     panels = _with_labels_of_axes(drawing.rows)
     ranges = _ranges(panels)
     columns = max(len(row) for row in drawing.rows)
+    side = _picture_side(drawing)
     width, height = drawing.size
     return {
         "title": drawing.title,
         "columns": columns,
         "aspect": min(max(height / width, 0.45), 1.5),
-        "at": 0.2,
+        "at": _start(panels, ranges),
         "panels": [
-            _panel_data(panel, _side(drawing, number), ranges[number][at], colours)
+            _panel_data(
+                panel, _side(drawing, number), ranges[number][at], colours, side
+            )
             for number, row in enumerate(panels)
             for at, panel in enumerate(row)
         ],
@@ -66,10 +71,14 @@ def figure_data(drawing: Drawing) -> dict[str, Any]:
 
 
 def _panel_data(
-    panel: Panel, side: str, ranges: tuple[Range, Range], colours: Mapping[str, str]
+    panel: Panel,
+    row: str,
+    ranges: tuple[Range, Range],
+    colours: Mapping[str, str],
+    side: int,
 ) -> dict[str, Any]:
     picture = next((m for m in panel.marks if isinstance(m, PictureMark)), None)
-    title = ", ".join(filter(None, (panel.title, side)))
+    title = ", ".join(filter(None, (panel.title, row)))
     return {
         "title": " ".join(title.split()),
         "x": _axis(panel.x_label, ranges[0], panel.x_ticks),
@@ -79,7 +88,7 @@ def _panel_data(
         "picture": None
         if picture is None
         else picture.pixels.shape[0] / picture.pixels.shape[1],
-        "marks": [_mark_data(mark, colours) for mark in panel.marks],
+        "marks": [_mark_data(mark, colours, side) for mark in panel.marks],
     }
 
 
@@ -98,12 +107,14 @@ def _tick_texts(ticks: Ticks | None) -> list[tuple[float, str]] | None:
     return [(float(at), f"{at:g}") for at in ticks]
 
 
-def _mark_data(mark: Mark, colours: Mapping[str, str]) -> dict[str, Any]:
+def _mark_data(mark: Mark, colours: Mapping[str, str], side: int) -> dict[str, Any]:
     colour = getattr(mark, "colour", "")
     shared = {"name": getattr(mark, "label", ""), "c": colours.get(colour, "")}
     line = getattr(mark, "line", "-")
     if line != "-":
         shared["line"] = line
+    if isinstance(mark, PictureMark):
+        return {**shared, **_picture(mark, side)}
     return {**shared, **_OF[type(mark)](mark)}
 
 
@@ -137,9 +148,15 @@ def _word(mark: WordMark) -> dict[str, Any]:
     return {"kind": "word", **_numbers(mark, "x", "y", "text", "across", "up")}
 
 
-def _picture(mark: PictureMark) -> dict[str, Any]:
-    step = -(-max(mark.pixels.shape[:2]) // LARGEST)
-    pixels = shades(mark.pixels[::step, ::step], mark.scale, heat=mark.heat)
+def _picture_side(drawing: Drawing) -> int:
+    """Return how many pixels wide the pictures of a figure may be."""
+    marks = [m for p in drawing.panels for m in p.marks if isinstance(m, PictureMark)]
+    colours = sum(3 if m.pixels.ndim == 3 or m.heat else 1 for m in marks)
+    return min(LARGEST, math.isqrt(BUDGET // max(1, colours)))
+
+
+def _picture(mark: PictureMark, side: int) -> dict[str, Any]:
+    pixels = reduced(shades(mark.pixels, mark.scale, heat=mark.heat), side)
     return {"kind": "picture", "address": png_address(pixels)}
 
 
@@ -159,7 +176,6 @@ _OF: Mapping[type, Any] = {
     CloudMark: _cloud,
     RuleMark: _rule,
     WordMark: _word,
-    PictureMark: _picture,
     OutlineMark: _outline,
 }
 
@@ -253,8 +269,10 @@ def _range_of(panel: Panel) -> tuple[Range, Range]:
     x = [value for extent in extents for value in extent.x]
     y = [value for extent in extents for value in extent.y]
     bars = any(isinstance(mark, BarMark | HistogramMark) for mark in panel.marks)
+    lines = any(isinstance(mark, CurveMark | HistogramMark) for mark in panel.marks)
     low, high = _span(y, panel.y_range, on_floor=bars)
-    return _span(x, panel.x_range), (low, max(min(high, panel.y_most), low + 1e-9))
+    across = _span(x, panel.x_range, tight=lines)
+    return across, (low, max(min(high, panel.y_most), low + 1e-9))
 
 
 def _span(
@@ -262,16 +280,31 @@ def _span(
     stated: tuple[float | None, float | None],
     *,
     on_floor: bool = False,
+    tight: bool = False,
 ) -> Range:
-    """Return a range that holds all values, with a little room around them."""
+    """Return a range that holds all values, with a little room unless it is tight."""
     finite = [value for value in values if math.isfinite(value)] or [0.0, 1.0]
     low, high = min(finite), max(finite)
     room = 0.05 * (high - low) or 0.05 * abs(high) or 0.5
+    if tight and high > low:
+        room = 0.0
     first = low if on_floor and low == 0 else low - room
     return (
         first if stated[0] is None else float(stated[0]),
         high + room if stated[1] is None else float(stated[1]),
     )
+
+
+def _start(
+    rows: Sequence[Sequence[Panel]], ranges: Sequence[Sequence[tuple[Range, Range]]]
+) -> float:
+    """Return where curves are read at first, as a share of their range: at x = 0.2."""
+    for row, of_row in zip(rows, ranges, strict=True):
+        for panel, ((low, high), _) in zip(row, of_row, strict=True):
+            if any(isinstance(mark, CurveMark) for mark in panel.marks):
+                is_share = low <= 0 and 0.5 < high <= 1.2
+                return (0.2 - low) / (high - low) if is_share else 0.2
+    return 0.2
 
 
 def _edges(values: Any) -> tuple[float, ...]:

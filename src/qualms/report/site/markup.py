@@ -12,14 +12,14 @@ from html import escape
 
 LONGEST_NAME = 80
 """Most characters of a name that are shown; its title has all of them."""
+NAMELESS = "(no name)"
+"""Stands for a name of which nothing can be seen."""
 _LONGEST_WORD = 24
 """Longer words are broken anywhere, so that no name widens its column."""
 _EMPTY_TAGS = frozenset(("input", "img", "br", "hr", "meta", "link"))
 _LINKS = ("href", "src", "data-source")
-_SAFE_LINK = re.compile(r"(?:[\w.@~%+,=-]+/)*[\w.@~%+,=-]*(?:#[\w.~%-]*)?")
-_SAFE_SCHEME = re.compile(
-    r"https?://[^\s]+|data:(?:image/(?:png|webp|jpeg)|text/\S+),?"
-)
+_SAFE_LINK = re.compile(r"(?:\w[\w.-]*/)*[\w.-]*(?:#[\w.-]*)?", re.ASCII)
+_SAFE_SCHEME = re.compile(r"https?://[^\s]+|data:image/(?:png|webp|jpeg);base64,")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -71,6 +71,8 @@ def name(words: str, *, most: int = LONGEST_NAME) -> Html:
 
     It may be written from right to left, contain markup, or be very long.
     """
+    if not any(letter.isprintable() and letter != " " for letter in words):
+        words = NAMELESS
     shown = words if len(words) <= most else f"{words[: most - 1]}…"
     title = words if shown != words else None
     long = any(len(word) > _LONGEST_WORD for word in shown.split())
@@ -108,7 +110,7 @@ def _attribute(given: str, value: Attribute) -> str:
     attribute = given.removesuffix("_").replace("_", "-")
     if value is None or value is False:
         return ""
-    if attribute == "style" or attribute.startswith("on"):
+    if attribute.lower() == "style" or attribute.lower().startswith("on"):
         raise ValueError(
             f"a page must have no attribute {attribute!r}: its policy forbids it; use a"
             " class of site.css, or a script in assets"

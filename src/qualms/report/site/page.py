@@ -4,6 +4,7 @@ A builder composes `Fragment`s and returns `Page`s. It writes no file: `write_si
 the shell around a page, and its data and downloads beside it or into it.
 """
 
+import hashlib
 import math
 import re
 from collections.abc import Iterable, Iterator
@@ -15,7 +16,8 @@ import numpy as np
 
 from qualms.report.site.markup import Child, Html, element, html_of
 
-LONGEST_SLUG = 60
+LONGEST_SLUG = 120
+"""Longer slugs end in a digest of their words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,14 +142,22 @@ def section(
     )
 
 
-def slug(words: str, taken: Iterable[str] = ()) -> str:
+def slug(words: str, taken: Iterable[str] = (), *, most: int = LONGEST_SLUG) -> str:
     """Return words as part of a file name and of ids, other than those `taken`.
+
+    Args:
+        words: Words from anywhere.
+        taken: Slugs that it must differ from.
+        most: Its length at most, but for a number.
 
     >>> slug("Cells: Tails/Shift"), slug("../..", ("page",)), slug("Cells", ("cells",))
     ('cells-tails-shift', 'page-2', 'cells-2')
     """
     plain = re.sub(r"[^a-z0-9]+", "-", words.lower().encode("ascii", "ignore").decode())
-    stem = plain.strip("-")[:LONGEST_SLUG].strip("-") or "page"
+    stem = plain.strip("-") or "page"
+    if len(stem) > most:
+        digest = hashlib.sha256(words.encode("utf-8", "replace")).hexdigest()[:8]
+        stem = f"{stem[: most - 9].strip('-')}-{digest}"
     used = set(taken)
     return next(each for each in _numbered(stem) if each not in used)
 

@@ -5,7 +5,7 @@ their columns, and their lines chosen by labels.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -59,6 +59,7 @@ def table_fragment(
     title: bool = True,
     filters: Sequence[Mapping[str, str]] = (),
     level: int = 3,
+    by_line: bool = False,
 ) -> Fragment:
     """Return a table with its strips, notes and exports.
 
@@ -68,9 +69,10 @@ def table_fragment(
         title: Whether the title is shown.
         filters: For each line, labels by which lines are chosen; () for none.
         level: Level of the heading.
+        by_line: Whether lines and not columns have a scale, as lines of scores do.
     """
     places = table.filled()
-    scales = {place: _scale(table, place) for place in places}
+    scales = _scales(table, places, by_line=by_line)
     downloads = exports(table, anchor)
     groups = table.groups(places)
     region = element(
@@ -142,8 +144,30 @@ def decimals_of(column: Column, cells: Sequence[TableCell]) -> int | None:
     return min(6, max(0, more - power))
 
 
-def _scale(table: Table, place: int) -> _Scale:
-    cells = [table.shown(place, line) for line in table.lines]
+_Scales = Callable[[TableLine, int], _Scale]
+
+
+def _scales(table: Table, places: Sequence[int], *, by_line: bool) -> _Scales:
+    """Return a function from a line and a place to the scale of the cell."""
+    if by_line:
+        first = table.columns[0] if table.columns else Column(label="")
+        of_lines = {
+            id(line): _scale(table, first, [table.shown(at, line) for at in places])
+            for line in table.lines
+        }
+        return lambda line, _: of_lines[id(line)]
+    of_places = {
+        place: _scale(
+            table,
+            table.columns[place],
+            [table.shown(place, line) for line in table.lines],
+        )
+        for place in places
+    }
+    return lambda _, place: of_places[place]
+
+
+def _scale(table: Table, column: Column, cells: Sequence[TableCell]) -> _Scale:
     values = [
         value
         for cell in cells
@@ -156,7 +180,7 @@ def _scale(table: Table, place: int) -> _Scale:
         if comparable(table, cell) and cell.published is not None
     ]
     return _Scale(
-        decimals=decimals_of(table.columns[place], cells),
+        decimals=decimals_of(column, cells),
         low=min(values, default=0.0),
         high=max(values, default=1.0),
     )
@@ -223,7 +247,7 @@ def _group_numbers(groups: Sequence[tuple[str, list[int]]]) -> dict[int, str]:
 def _bodies(
     table: Table,
     places: list[int],
-    scales: Mapping[int, _Scale],
+    scales: _Scales,
     filters: Sequence[Mapping[str, str]],
     classes: Mapping[int, str],
 ) -> Iterator[Html]:
@@ -246,14 +270,14 @@ def _row(
     table: Table,
     line: TableLine,
     places: list[int],
-    scales: Mapping[int, _Scale],
+    scales: _Scales,
     labels: Mapping[str, str],
     classes: Mapping[int, str],
 ) -> Html:
     first = element("th", name(line.labels[0]), scope="row")
     left = [element("td", name(label)) for label in line.labels[1:]]
     cells = [
-        _cell(table, table.shown(place, line), scales[place], classes[place])
+        _cell(table, table.shown(place, line), scales(line, place), classes[place])
         for place in places
     ]
     chosen = {f"data_l{at}": value for at, value in enumerate(labels.values())}

@@ -6,10 +6,12 @@ from qualms.report.benchmark_report import BenchmarkReport, EffectAnswer
 from qualms.report.figures import Drawing
 from qualms.report.site.charts import figure_of
 from qualms.report.site.contents import ShownBenchmark, SiteContents
+from qualms.report.site.costs import cost_section
 from qualms.report.site.leaderboard import leaderboard, line_labels, main_tables
 from qualms.report.site.markup import Child, Html, element, link, name
 from qualms.report.site.page import Fragment, Page, fragment, section, slug
 from qualms.report.site.tables import table_fragment
+from qualms.report.site.verdicts import benchmark_sentences, sentence_list
 from qualms.report.table import Table
 from qualms.wording import plural
 
@@ -61,12 +63,18 @@ def _sections(shown: ShownBenchmark) -> Iterator[Fragment]:
                 class_="note",
             )
         )
+    sentences = sentence_list(benchmark_sentences(report, tables, shown.slug))
+    if sentences is not None:
+        yield fragment(sentences)
     if tables:
         board = leaderboard(shown, tables, shown.slug)
         yield section(f"{shown.slug}-leaderboard", "Leaderboard", board)
     yield from _answers(shown)
     if report.figures:
         yield _figures(shown)
+    costs = cost_section(shown, tables, shown.slug)
+    if costs is not None:
+        yield section(f"{shown.slug}-costs", "Costs", costs)
     others = [table for table in report.tables if table not in tables[:1]]
     if others:
         yield _tables(shown, others)

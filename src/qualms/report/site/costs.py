@@ -1,0 +1,128 @@
+"""What rows cost beside what they score: a plot whose front nobody beats in both."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from qualms.report.benchmark_report import BenchmarkReport
+from qualms.report.site.charts import chart
+from qualms.report.site.contents import ShownBenchmark
+from qualms.report.site.page import Fragment, slug
+from qualms.report.table import Table
+
+CAPTION = (
+    "Seconds are those of training and predicting the runs that one result pools, on"
+    " the machines of these runs. No other row is both cheaper and better than those on"
+    " the line."
+)
+
+
+class _Priced(NamedTuple):
+    """A row with its cost and its score."""
+
+    label: str
+    seconds: float
+    parameters: int | None
+    pool: int
+    value: float
+    low: float
+    high: float
+
+
+def cost_section(
+    shown: ShownBenchmark, tables: Sequence[Table], place: str
+) -> Fragment | None:
+    """Return the cost plot of the first leaderboard; None without two costs."""
+    for table in tables[:1]:
+        for at, column in enumerate(table.columns):
+            rows = list(_priced(shown.report, table, at))
+            if len(rows) < 2:
+                continue
+            lower = "↓" in column.label or column.label.startswith("NLL")
+            head = ", ".join(filter(None, (column.group, column.head)))
+            return chart(
+                "scatter",
+                slug(f"{place}-{shown.slug}-cost"),
+                _spec(rows, f"{head}", lower=lower),
+                title="What it costs",
+                caption=CAPTION,
+            )
+    return None
+
+
+def _priced(report: BenchmarkReport, table: Table, at: int) -> Iterator[_Priced]:
+    """Yield the rows of a table whose cost is known, with their score."""
+    facts = {row.name: row for row in report.rows}
+    for line in table.lines:
+        row = str(line.keys.get("row", ""))
+        keys = {**table.keys, **line.keys, **table.columns[at].keys}
+        key = (str(keys.get("variant", "")), row)
+        seconds, cell = report.seconds_each.get(key), line.cells[at]
+        if seconds is None or not math.isfinite(cell.mean):
+            continue
+        low, high = (
+            (cell.low, cell.high)
+            if cell.bounded
+            else cell.seeds or (cell.mean, cell.mean)
+        )
+        cost = report.costs.get(key)
+        yield _Priced(
+            label=", ".join(line.labels),
+            seconds=seconds,
+            parameters=None if cost is None else cost.parameters,
+            pool=facts[row].pool if row in facts else 1,
+            value=cell.mean,
+            low=low,
+            high=high,
+        )
+
+
+def _spec(rows: Sequence[_Priced], head: str, *, lower: bool) -> dict[str, Any]:
+    values = [value for row in rows for value in (row.low, row.high)]
+    seconds = [row.seconds for row in rows]
+    room = 0.06 * (max(values) - min(values)) or 0.5
+    return {
+        "title": f"{head} against seconds",
+        "x": {
+            "label": "seconds, log scale",
+            "range": [0.8 * min(seconds), 1.25 * max(seconds)],
+            "log": True,
+            "ticks": None,
+        },
+        "y": {
+            "label": head,
+            "range": [min(values) - room, max(values) + room],
+            "ticks": None,
+        },
+        "points": [
+            {
+                "name": row.label,
+                "x": row.seconds,
+                "y": row.value,
+                "low": row.low,
+                "high": row.high,
+                "c": f"c{number % 6}" if number < 6 else "c6",
+                "detail": _detail(row),
+            }
+            for number, row in enumerate(rows)
+        ],
+        "front": _front(rows, lower=lower),
+    }
+
+
+def _detail(row: _Priced) -> str:
+    millions = f", {row.parameters / 1e6:.3g} M parameters" if row.parameters else ""
+    networks = f" in {row.pool} networks" if row.pool > 1 else ""
+    return f"{row.seconds:.3g} s{millions}{networks}"
+
+
+def _front(rows: Sequence[_Priced], *, lower: bool) -> list[str]:
+    """Return the rows that no other beats in both, from cheap to dear."""
+    sign = -1.0 if lower else 1.0
+    front: list[str] = []
+    best = -math.inf
+    for row in sorted(rows, key=lambda row: (row.seconds, -sign * row.value)):
+        if sign * row.value > best:
+            best = sign * row.value
+            front.append(row.label)
+    return front
