@@ -92,6 +92,8 @@ class SiteContents:
     """Predictions files, by page."""
     gaps: tuple[SiteGap, ...] = ()
     made: Made = Made()
+    on_paper: bool = True
+    """Whether figures are saved as PDF too, where that is possible."""
 
     @property
     def files(self) -> tuple[ScoredFile, ...]:
