@@ -5,17 +5,19 @@ import hashlib
 import json
 import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from urllib.parse import unquote
 
 import pytest
 
 from qualms.report.site import DataFile, Download, write_contents
+from qualms.report.site._read import contents_of_parts
 from qualms.report.site.assets import script, style
 from qualms.report.site.contents import SiteContents
 from qualms.report.site.leaderboard import main_tables
 from qualms.report.stored_report import read_report
-from report.site.made_site import HOSTILE, contents, hostile_contents
+from report.site.made_site import HOSTILE, contents, hostile_contents, report
 from report.small_study import small_study
 
 PAGE_BYTES, SCRIPT_BYTES = 500_000, 60_000
@@ -111,7 +113,7 @@ def test_a_single_file_has_the_hashes_of_its_script_and_style(tmp_path):
         if target.startswith("#"):
             assert target[1:] in links.ids
         else:
-            assert target.startswith("data:text/plain;base64,")
+            assert target.startswith("data:application/octet-stream;base64,")
     assert sorted(set(links.ids)) == sorted(links.ids)
     values = re.findall(r'data-name="([^"]+)">(.*?)</script>', text)
     assert values
@@ -175,6 +177,27 @@ def test_names_of_files_are_plain(name):
         Download(name=name, content=b"")
 
 
+def test_figures_are_saved_for_paper_with_their_captions(tmp_path):
+    made = contents(labels=("$bad \\math{ \ud800 x" + 300 * "y",), names=())
+    out = write_contents(replace(made, on_paper=True), tmp_path / "site").parent
+    (pdf,) = out.glob("files/*-figure-1.pdf")
+    assert pdf.read_bytes().startswith(b"%PDF")
+    assert "How it is read." in pdf.with_suffix(".txt").read_text("utf-8")
+    page = out / f"{made.benchmarks[0].slug}.html"
+    assert f'href="files/{pdf.name}"' in page.read_text("utf-8")
+
+
+def test_figures_of_a_judged_benchmark_are_copied(tmp_path):
+    figures = tmp_path / "judged" / "figures"
+    figures.mkdir(parents=True)
+    (figures / "figure_1.pdf").write_bytes(b"%PDF drawn before")
+    judged = report(folder=tmp_path / "judged")
+    made = contents_of_parts([judged], [])
+    out = write_contents(made, tmp_path / "site").parent
+    copied = out / "files" / "mine-figure-1.pdf"
+    assert copied.read_bytes() == b"%PDF drawn before"
+
+
 def test_a_former_site_is_replaced_as_a_whole(tmp_path):
     out = tmp_path / "site"
     write_contents(contents(), out)
@@ -204,7 +227,7 @@ def test_files_with_the_same_items_share_a_page(hostile):
     shown = contents(names=HOSTILE[:12])
     assert [len(group.files) for group in shown.groups] == [5, 5, 2]
     assert [group.comparison is not None for group in shown.groups] == [True] * 3
-    assert len(list(hostile.glob("*.html"))) == 2 + 4 + 4
+    assert len(list(hostile.glob("*.html"))) == 2 + 2 * 4 + 4
     alone = contents(names=("careful",)).groups[0]
     assert alone.comparison is None
     assert alone.slug == alone.files[0].slug == "careful"
@@ -213,8 +236,7 @@ def test_files_with_the_same_items_share_a_page(hostile):
 def test_a_table_of_results_alone_has_the_numbers_of_every_row(tmp_path):
     results = small_study()
     results.table.to_csv(tmp_path / "results.csv")
-    report = read_report(tmp_path)
-    for board in main_tables(report):
+    for board in main_tables(read_report(tmp_path)):
         assert len(board.lines) > 1
         for line in board.lines:
             assert all(math.isfinite(cell.mean) for cell in line.cells), line.labels

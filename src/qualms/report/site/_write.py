@@ -15,9 +15,9 @@ from qualms.report.site.registry import all_pages
 from qualms.report.site.shell import (
     SCRIPT,
     STYLE,
-    contents_of,
     data_path,
     data_script,
+    file_contents,
     page_text,
     single_text,
 )
@@ -131,6 +131,5 @@ def _write_pages(pages: Sequence[Page], contents: SiteContents, out: Path) -> No
         }
     for path, text in texts.items():
         (out / path).write_text(text, encoding="utf-8")
-    for page in pages:
-        for download in page.downloads:
-            (out / "files" / download.name).write_bytes(contents_of(download))
+    for name, content in file_contents(pages):
+        (out / "files" / name).write_bytes(content)

@@ -30,22 +30,23 @@ def write_page(scored: Scored, path: Path, *, command: str = "") -> None:
         taken.append(slug(results.name, taken))
         members.append(ScoredFile(slug=taken[-1], results=results))
     group = FileGroup(slug="files", files=tuple(members), comparison=scored.comparison)
-    contents = SiteContents(groups=(group,), made=made_now(command))
+    made = made_now(command)
+    contents = SiteContents(groups=(group,), made=made, on_paper=False)
     _write_alone(list(files(contents)), contents, path)
 
 
 def write_benchmark_page(report: BenchmarkReport, path: Path) -> Path:
     """Write the page of a benchmark into one file, and return its path."""
     shown = ShownBenchmark(slug=slug(report.name), report=report)
-    contents = SiteContents(benchmarks=(shown,), made=made_now(report.command))
+    made = made_now(report.command)
+    contents = SiteContents(benchmarks=(shown,), made=made, on_paper=False)
     _write_alone(list(benchmark(contents)), contents, path)
     return path
 
 
 def _write_alone(pages: list[Page], contents: SiteContents, path: Path) -> None:
     """Write pages as one file, without links to pages that are not there."""
-    first = replace(pages[0], path="index.html")
-    alone = [replace(page, nav="") for page in (first, *pages[1:])]
+    alone = [replace(page, nav="") for page in pages]
     titled = replace(contents, title=alone[0].title)
     with replacing(path) as temporary:
         temporary.write_text(
