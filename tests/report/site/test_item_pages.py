@@ -4,12 +4,14 @@ import base64
 import json
 import re
 import shutil
+import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from qualms import predictions, write_site
+from qualms.report.site.query_gallery import query_gallery
 from qualms.report.site.telling_items import telling_items
 from report.site.made_site import HOSTILE
 
@@ -101,12 +103,50 @@ def test_items_of_no_known_target_cannot_be_judged():
         telling_items(predictions.build(arrays), no_pictures)
 
 
+def circle(n=30, *, classes=5):
+    """Points on a circle in classes of neighbours, the first ones most certain."""
+    angle = 2 * np.pi * np.arange(n) / n
+    return {
+        "embedding": np.stack([np.cos(angle), np.sin(angle)], 1).astype(np.float32),
+        "target": np.arange(n) * classes // n,
+        "uncertainty/mine": np.arange(n, dtype=np.float32),
+        "item": np.array([f"<b>query {i}" for i in range(n)]),
+        "thumbnail": np.full((n, 4, 4, 3), 9, np.uint8),
+    }
+
+
+def test_queries_stand_with_their_nearest_neighbours():
+    arrays = circle()
+    arrays["target"][0] = 3  # none of its neighbours has this class
+    value = query_gallery(predictions.build(arrays), no_pictures)
+    certain, uncertain, mistakes = value["groups"]
+    assert names_of(certain) == [f"<b>query {i}" for i in range(12)]
+    assert names_of(uncertain) == [f"<b>query {i}" for i in range(29, 17, -1)]
+    assert names_of(mistakes)[0] == "<b>query 0"
+    first = certain["tiles"][0]
+    near = {tile["name"] for tile in first["neighbours"][:2]}
+    assert near == {"<b>query 1", "<b>query 29"}
+    assert len(first["neighbours"]) == 5
+    assert not any(tile["right"] for tile in first["neighbours"])
+    assert ("mine", "0") in first["lines"]
+
+
+def test_a_gallery_of_two_items_has_one_neighbour_each():
+    value = query_gallery(predictions.build(circle(2, classes=1)), no_pictures)
+    certain, _, mistakes = value["groups"]
+    assert [len(tile["neighbours"]) for tile in certain["tiles"]] == [1, 1]
+    assert mistakes["tiles"] == []
+    with pytest.raises(ValueError, match="fewer than two items"):
+        query_gallery(predictions.build(circle(1)), no_pictures)
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("items")
     files = [
         predictions.write(folder / "classes.npz", two_classes()),
         predictions.write(folder / "plain.npz", two_classes(30, thumbnails=False)),
+        predictions.write(folder / "circle.npz", circle()),
     ]
     return write_site(*files, out=folder / "site").parent
 
@@ -117,12 +157,14 @@ def data_of(site, name):
 
 
 def test_thumbnails_are_pictures_of_their_items(site):
-    tile = data_of(site, "items-source-0")["groups"][0]["tiles"][0]
+    value = data_of(site, "items-source-0")
+    tile = value["groups"][0]["tiles"][0]
     assert tile["name"] == "item 30"
-    png = base64.b64decode(tile["picture"].partition(",")[2])
-    assert png.startswith(b"\x89PNG")
-    plain = data_of(site, "items-source-1")["groups"][0]["tiles"][0]
-    assert plain["picture"] == ""
+    png = base64.b64decode(value["pictures"][tile["picture"]].partition(",")[2])
+    light = round(30 / 39 * 255 - 0.5)
+    lines = np.frombuffer(zlib.decompress(png[41:-16]), np.uint8).reshape(8, 25)
+    assert set(lines[:, 1:].ravel().tolist()) == {light}
+    assert set(data_of(site, "items-source-1")["pictures"]) == {""}
 
 
 def test_data_on_demand_stay_below_a_megabyte(site):
@@ -203,3 +245,21 @@ def test_another_file_is_chosen_by_keyboard(visit):
     page.locator(".no-picture").first.wait_for()
     assert page.locator(".tile.wrong").count() == 3
     assert "3 of 30 items" in page.locator(".items .about").inner_text()
+
+
+@pytest.mark.browser
+@browser_test
+@pytest.mark.parametrize(("width", "dark"), [(1280, True), (390, False)])
+def test_neighbours_stand_beside_their_query(visit, width, dark):
+    page = visit("neighbours.html", width=width, dark=dark)
+    query = page.locator(".query").first
+    query.wait_for()
+    assert (
+        page.locator(".query").count()
+        == 24 + page.locator("section:last-of-type .query").count()
+    )
+    assert query.locator(".neighbours .tile").count() == 5
+    assert query.locator("img").count() == 6
+    assert "<b>query 0" in query.inner_text()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert axe_findings(page) == []

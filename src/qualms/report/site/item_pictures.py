@@ -19,8 +19,10 @@ from qualms.report.pictures import slice_picture
 from qualms.report.site._png import png_address, reduced, shades
 from qualms.spec import parse_split
 
-SIDE = 96
-"""Pixels that a thumbnail is wide at most."""
+SIDES = (96, 64, 48, 32, 24, 16)
+"""Pixels that thumbnails are wide at most, until all of a source fit `BUDGET`."""
+BUDGET = 700_000
+"""Letters of the thumbnails of a source, so that its data stay within a megabyte."""
 CHANNELS = (1, 3)
 """Channels of images that can be shown as they are; of others it is the first."""
 
@@ -35,10 +37,17 @@ class ItemPictures:
     def thumbnails(self, predictions: Predictions, rows: Sequence[int]) -> list[str]:
         """Return an address of a small picture of each item; "" where there is none."""
         own = predictions.get("thumbnail")
-        if own is not None:
-            return [_address(own[row]) for row in rows]
-        images = self.images(predictions, rows)
-        return [_address(_flat(images[row])) if row in images else "" for row in rows]
+        if own is None:
+            images = self.images(predictions, rows)
+            pictures = {row: _flat(image) for row, image in images.items()}
+        else:
+            pictures = {row: own[row] for row in rows}
+        addresses: dict[int, str] = {}
+        for side in SIDES:
+            addresses = {row: _address(each, side) for row, each in pictures.items()}
+            if sum(map(len, addresses.values())) <= BUDGET:
+                break
+        return [addresses.get(row, "") for row in rows]
 
     def images(
         self, predictions: Predictions, rows: Sequence[int]
@@ -92,5 +101,5 @@ def _flat(image: NDArray[Any]) -> NDArray[Any]:
     return slice_picture(image, image.shape[0] // 2 if image.ndim == 4 else None)
 
 
-def _address(picture: NDArray[Any]) -> str:
-    return png_address(reduced(shades(picture, None, heat=False), SIDE))
+def _address(picture: NDArray[Any], side: int) -> str:
+    return png_address(reduced(shades(picture, None, heat=False), side))

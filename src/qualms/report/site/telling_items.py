@@ -14,6 +14,8 @@ from qualms.referral import predicted_values, uncertainty_source, uncertainty_va
 
 SHOWN = 12
 """Items of each kind."""
+LONGEST = 100
+"""Letters of names that are shown; they may be of any length."""
 _WORST = 0.9
 """Share of absolute errors below those that count as mistakes, without intervals."""
 
@@ -52,13 +54,8 @@ def telling_items(
     order = np.argsort(uncertainty[index], kind="stable")
     certain = [place for place in order if judged.wrong[place]][:SHOWN]
     uncertain = [place for place in order[::-1] if judged.right[place]][:SHOWN]
-    addresses = dict(
-        zip(
-            (places := [*certain, *uncertain]),
-            pictures([int(judged.row[place]) for place in places]),
-            strict=True,
-        )
-    )
+    places = [*certain, *uncertain]
+    number_of = {place: number for number, place in enumerate(places)}
 
     def tile(place: int) -> dict[str, Any]:
         row = int(judged.row[place])
@@ -66,7 +63,7 @@ def telling_items(
         return {
             "name": item_name(predictions, row),
             "right": bool(judged.right[place]),
-            "picture": addresses[place],
+            "picture": number_of[place],
             "lines": [
                 *judged.lines(place),
                 (name, shown_number(uncertainty[row])),
@@ -78,6 +75,7 @@ def telling_items(
     return {
         "about": f"{judged.rule} {wrong:,} of {number:,} items are mistakes. Items are"
         f" ordered by {name}.",
+        "pictures": pictures([int(judged.row[place]) for place in places]),
         "groups": [
             {
                 "title": "Most certain mistakes",
@@ -120,7 +118,7 @@ def item_uncertainty(predictions: Predictions) -> tuple[str, Array]:
 def item_name(predictions: Predictions, row: int) -> str:
     """Return the name of an item; its row where the file has no names."""
     names = predictions.get("item")
-    return f"row {row}" if names is None else str(names[row])
+    return f"row {row}" if names is None else _cut(str(names[row]))
 
 
 def item_marks(predictions: Predictions, row: int) -> list[tuple[str, str]]:
@@ -129,7 +127,7 @@ def item_marks(predictions: Predictions, row: int) -> list[tuple[str, str]]:
     for name in ("group", "cluster"):
         values = predictions.get(name)
         if values is not None:
-            marks.append((name, str(values[row])))
+            marks.append((name, _cut(str(values[row]))))
     shifted = predictions.get("shifted")
     if shifted is not None and shifted.any() and not shifted.all():
         marks.append(("shifted", "yes" if shifted[row] else "no"))
@@ -143,6 +141,10 @@ def shown_number(value: float) -> str:
     (True, True)
     """
     return f"{value:.3g}".replace("-", "\u2212") if np.isfinite(value) else "\u2013"
+
+
+def _cut(words: str) -> str:
+    return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}\u2026"
 
 
 def _classes(predictions: Predictions, index: Index) -> _Judged:
