@@ -23,6 +23,9 @@ def report(
     out: Annotated[
         Path, typer.Option(help="The folder of the site, or with --single its file.")
     ] = Path("site"),
+    as_text: Annotated[
+        bool, typer.Option("--text", help="Print it, and write no site.")
+    ] = False,
     single: Annotated[
         bool, typer.Option("--single", help="Write everything into one file.")
     ] = False,
@@ -44,9 +47,12 @@ def report(
     It opens from disk with no network: findings in words, leaderboards with intervals,
     every figure, a page for each file, and what is missing.
     """
-    from qualms.report.site import write_site
+    from qualms.report.site import print_site, write_site
     from qualms.report.site.contents import TITLE
 
+    if as_text:
+        print_site(*sources, val=val or (), names=name or ())
+        return
     path = write_site(
         *sources,
         out=out,
