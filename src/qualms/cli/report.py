@@ -25,6 +25,9 @@ def report(
     out: Annotated[
         Path, typer.Option(help="The folder of the site, or with --single its file.")
     ] = Path("site"),
+    as_text: Annotated[
+        bool, typer.Option("--text", help="Print it, and write no site.")
+    ] = False,
     single: Annotated[
         bool, typer.Option("--single", help="Write everything into one file.")
     ] = False,
@@ -63,9 +66,12 @@ def report(
     every figure, a page for each file, and what is missing.
     """
     from qualms.launch.data import data_root
-    from qualms.report.site import write_site
+    from qualms.report.site import print_site, write_site
     from qualms.report.site.contents import TITLE
 
+    if as_text:
+        print_site(*sources, val=val or (), names=name or ())
+        return
     if serve and single:
         raise ValueError("--serve shows a site of several files; leave out --single")
     command = shlex.join(["qualms", *sys.argv[1:]])

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 
+from rich.console import Console
+
 from qualms.atomic import replace_folder, replacing, temporary_path
 from qualms.evaluate import ScoreOptions
 from qualms.report.site._read import SiteRequest, SiteSource, read_contents
@@ -21,6 +23,7 @@ from qualms.report.site.shell import (
     page_text,
     single_text,
 )
+from qualms.report.site.text import print_contents
 
 MARK = "qualms-site.txt"
 """A file by which a folder is known as a site that may be replaced."""
@@ -89,6 +92,23 @@ def write_site(  # noqa: PLR0913 - the options of the command
         data=None if data is None else Path(data),
     )
     return write_contents(read_contents(request), path, single=single)
+
+
+def print_site(
+    *sources: SiteSource,
+    val: str | Path | Sequence[str | Path] = (),
+    names: Sequence[str] = (),
+    options: ScoreOptions | None = None,
+    console: Console | None = None,
+) -> None:
+    """Print what the front page of a site says; the arguments are of `write_site`."""
+    request = SiteRequest(
+        sources=sources,
+        val=[val] if isinstance(val, str | Path) else val,
+        names=names,
+        options=options,
+    )
+    print_contents(read_contents(request), console=console)
 
 
 def check_folder(out: Path) -> None:

@@ -384,15 +384,16 @@ def _choices(filters: Sequence[Mapping[str, str]]) -> Html | None:
 
 
 def _notes(table: Table) -> Html | None:
-    sentences = [*table.notes, *remarks(table), " ".join(legend([_shown(table)]))]
+    shown = own_numbers(table)
+    sentences = [*shown.every_note, *remarks(table), " ".join(legend([shown]))]
     if len(table.lines) > MOST_LINES:
         sentences.append(f"The first {MOST_LINES} of {len(table.lines)} lines.")
     texts = [element("p", sentence) for sentence in sentences if sentence]
     return element("div", texts, class_="notes") if texts else None
 
 
-def _shown(table: Table) -> Table:
-    """Return the table without published numbers that are not shown."""
+def own_numbers(table: Table) -> Table:
+    """Return a table without the published numbers that are of other data than ours."""
     lines = tuple(
         replace(
             line,

@@ -70,10 +70,10 @@ class _NumberColumn(NamedTuple):
         """Return a number and its interval."""
         interval = signed(interval_text(cell, self._decimals))
         words: list[Child] = [element("b", self.number(cell.mean))]
+        if interval.startswith("["):  # the range of few seeds
+            interval = f"seeds {interval.strip('[]')}"
         if interval:
-            bare = interval.startswith("[")  # the range of few seeds
-            shown = f" {interval}" if bare else f" ({interval})"
-            words.append(element("span", shown, class_="interval"))
+            words.append(element("span", f", {interval}", class_="interval"))
         return words
 
     def span(self) -> str:
