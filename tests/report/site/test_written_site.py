@@ -11,11 +11,12 @@ from urllib.parse import unquote
 import pytest
 
 from qualms.report.site import DataFile, Download, write_contents
+from qualms.report.site.alone import write_benchmark_page
 from qualms.report.site.assets import script, style
 from qualms.report.site.contents import SiteContents
 from qualms.report.site.leaderboard import main_tables
 from qualms.report.stored_report import read_report
-from report.site.made_site import HOSTILE, contents, hostile_contents
+from report.site.made_site import HOSTILE, contents, hostile_contents, report
 from report.small_study import small_study
 
 PAGE_BYTES, SCRIPT_BYTES = 500_000, 60_000
@@ -205,6 +206,13 @@ def test_methods_have_pages_that_leaderboards_link(site):
     lines = (site / "files" / "method-map-mine-every.csv").read_text("utf-8")
     assert "ours_low" in lines
     assert "clinic" in lines
+
+
+def test_a_benchmark_alone_links_no_page_that_is_not_there(tmp_path):
+    path = write_benchmark_page(report(), tmp_path / "index.html")
+    links = Links(path.read_text("utf-8"))
+    inside = [each for each in links.links if each.startswith("#page-")]
+    assert {each[1:] for each in inside} <= set(links.ids)
 
 
 def test_differences_are_on_a_page_with_every_pair(site):
