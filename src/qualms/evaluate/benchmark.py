@@ -419,10 +419,12 @@ def _pairs(
     """Yield the difference of every two rows in each column of a variant."""
     if not numbers:
         return
-    columns, design = _rivals(numbers), numbers[0][0].repeats[0].design
+    first = numbers[0][0]
+    columns, design = _rivals(numbers), first.repeats[0].design
     for key, pairs in pair_differences(columns, design, options).items():
         values = {rival.name: rival.value for rival in columns[key]}
-        yield paired_score(dict(key), columns[key][0].entries[0], values, pairs)
+        labels = {"variant": first.line.variant.name, **dict(key)}
+        yield paired_score(labels, columns[key][0].entries[0], values, pairs)
 
 
 def _rivals(

@@ -20,6 +20,7 @@ from qualms.report.site.contents import (
     SiteContents,
     SiteGap,
 )
+from qualms.report.site.method_texts import method_page
 from qualms.report.site.page import slug
 from qualms.report.stored_report import read_report, report_of_table
 from qualms.results import read_results
@@ -86,7 +87,8 @@ def contents_of_parts(
     gaps: Sequence[SiteGap] = (),
 ) -> SiteContents:
     """Return the contents of a site of these parts, with a slug for each page."""
-    taken = set(RESERVED)
+    methods = {row.method for report in reports for row in report.rows}
+    taken = {*RESERVED, *map(method_page, methods)}
     shown = [
         ShownBenchmark(slug=_new_slug(_name_of(report, reports), taken), report=report)
         for report in reports
