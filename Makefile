@@ -10,7 +10,7 @@ INSTALL := $(BIN)/uv pip install -q --python $(BIN)/python -c constraints.txt
 
 .PHONY: help demo test check gpu-check bench format clean
 help:
-	@echo "make demo    score foreign files, run four benchmarks on simulated data; a page links all"
+	@echo "make demo    score foreign files, run four benchmarks on simulated data; a site shows all"
 	@echo "make test    the CPU test suite"
 	@echo "make check   lint, format, types, import contracts"
 	@echo "make gpu-check  tests and checks that need a GPU, in the current environment"

@@ -114,7 +114,7 @@ def test_our_classes_inherit_at_most_once():
 def test_importing_loads_no_training_stack(module):
     code = (
         f"import {module}, sys; "
-        "heavy = {'torch', 'sklearn', 'matplotlib', 'plotly', 'pyarrow', 'pandas'}; "
+        "heavy = {'torch', 'sklearn', 'matplotlib', 'pyarrow', 'pandas'}; "
         "print(sorted(heavy & set(sys.modules)))"
     )
     out = subprocess.run(

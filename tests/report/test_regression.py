@@ -20,8 +20,9 @@ from qualms.benchmarks.regression._points import (
 from qualms.benchmarks.regression._rows import COMMON, REAL, SELECTIVE, SYNTHETIC
 from qualms.report._csv_files import write_results, write_table_csv
 from qualms.report._latex import latex_table
-from qualms.report.benchmark import presentation_of, print_benchmark
+from qualms.report.benchmark import print_benchmark
 from qualms.report.figures import BarMark, CurveMark, PointMark
+from qualms.report.presented import presentation_of
 from qualms.results import ResultsTable
 from report.made_results import BENCHMARK, NUMBERS, SMALL, add, results_as_published
 

@@ -17,7 +17,7 @@ from qualms.evaluate.benchmark import checks_of
 from qualms.labels import Labelled, fits
 from qualms.report._csv_files import write_results, write_table_csv
 from qualms.report._latex import latex_table
-from qualms.report.benchmark import presentation_of, print_benchmark
+from qualms.report.benchmark import print_benchmark
 from qualms.report.figures import (
     RIGHT,
     WRONG,
@@ -29,6 +29,7 @@ from qualms.report.figures import (
     WordMark,
 )
 from qualms.report.judged import ERROR, over_repeats
+from qualms.report.presented import presentation_of
 from qualms.results import Result, ResultsTable, result
 from qualms.scores.as_published import retina as released
 from qualms.shelf import find

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from qualms.evaluate.benchmark_results import Cost
-from qualms.report.benchmark import presentation_of
 from qualms.report.benchmark_report import benchmark_report
 from qualms.report.figures import (
     CloudMark,
@@ -17,6 +16,7 @@ from qualms.report.figures import (
     PictureMark,
     RuleMark,
 )
+from qualms.report.presented import presentation_of
 from qualms.report.stored_report import read_report, write_report
 from report.small_study import small_study
 

@@ -21,8 +21,9 @@ from qualms.benchmarks.url._settings import (
 from qualms.evaluate import ScoreOptions
 from qualms.evaluate.benchmark import judge_plan
 from qualms.report._latex import latex_table
-from qualms.report.benchmark import presentation_of, write_all
+from qualms.report.benchmark import write_all
 from qualms.report.figures import BarMark, PointMark
+from qualms.report.presented import presentation_of
 from qualms.results import ResultsTable, result
 from qualms.spec import Part
 from qualms.study import TableRow

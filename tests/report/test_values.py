@@ -24,9 +24,10 @@ from qualms.report._csv_files import write_table_csv
 from qualms.report._draw import draw
 from qualms.report._html import html_table
 from qualms.report._latex import latex_table
-from qualms.report.benchmark import presentation_of, print_benchmark
+from qualms.report.benchmark import print_benchmark
 from qualms.report.layout import published_of
 from qualms.report.pictures import label_picture
+from qualms.report.presented import presentation_of
 from qualms.results import ResultsTable, result
 from qualms.shelf import find
 from qualms.spec import Part

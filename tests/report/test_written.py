@@ -4,8 +4,7 @@ import csv
 import math
 import re
 from dataclasses import replace
-from pathlib import Path
-from urllib.parse import unquote
+from html import escape
 
 import matplotlib as mpl
 import numpy as np
@@ -25,9 +24,8 @@ from qualms.evaluate.benchmark_results import (
     Missing,
 )
 from qualms.labels import Labelled
-from qualms.report import LinkedPage, _draw, write_index
+from qualms.report import _draw
 from qualms.report.benchmark import (
-    presentation_of,
     print_benchmark,
     print_checks,
     write_all,
@@ -43,6 +41,7 @@ from qualms.report.figures import (
     RuleMark,
     WordMark,
 )
+from qualms.report.presented import presentation_of
 from qualms.results import ResultsTable, result
 from qualms.spec import Part
 from qualms.study import Benchmark, Expectation, Preset, TableRow, Variant
@@ -173,12 +172,8 @@ def test_results_name_ties_differences_costs_and_commit(tmp_path):
     assert not {"alpha", "regime"} & set(first)
 
 
-def links_of(page):
-    return [unquote(link) for link in re.findall(r'(?:href|src)="([^"#]+)"', page)]
-
-
 @pytest.mark.usefixtures("coarse")
-def test_the_index_page_links_everything_and_holds_every_table(tmp_path):
+def test_the_page_holds_figures_effects_and_every_table(tmp_path):
     made = results_as_published(plan=DEMO, simulated=True, drawn=True)
     made = replace(
         made,
@@ -189,58 +184,28 @@ def test_the_index_page_links_everything_and_holds_every_table(tmp_path):
     )
     written = write_all(made, tmp_path, command="qualms run retina --preset demo")
     page = written.page.read_text(encoding="utf-8")
-    there = {(tmp_path / link).resolve() for link in links_of(page)}
-    assert there == {
-        path.resolve()
-        for path in (
-            *(written.results, tmp_path / "findings.json"),
-            *(*written.tables, *written.figures),
-        )
-    }
+    tables = presentation_of(made).tables(made)
+    assert len(tables) > 5
+    for table in tables:
+        assert escape(table.title) in page
     assert "qualms run retina --preset demo" in page
-    assert '<span class="chip">simulated data</span>' in page
-    # Expected effects and findings have tables of their own.
-    assert page.count("<table>") == 2 + len(written.tables) // 2
+    assert '<li class="chip simulated">Simulated data</li>' in page
     caption = (tmp_path / "figures/figure_ood_country_simulated.txt").read_text()
     assert "On the dotted line uncertainty tells nothing" in " ".join(caption.split())
-    assert "On the dotted line uncertainty tells nothing" in page
+    assert page.count("On the dotted line uncertainty tells nothing") == 1
     for words in (">held<", ">not held<", ">unknown<", EXPECTED.meaning, "a machine"):
         assert words in page
+    assert not re.search(r'(?:href|src)="(?!#|data:)', page)
 
 
-def test_pages_are_strict_and_escape_names(tmp_path):
+def test_the_page_is_strict_and_escapes_names(tmp_path):
     written = write_all(own(label=HOSTILE), tmp_path, command=HOSTILE)
-    index = write_index(
-        [LinkedPage(HOSTILE, written.page, HOSTILE)], tmp_path / "all.html"
-    )
-    for path in (written.page, index):
-        page = path.read_text(encoding="utf-8")
-        assert HOSTILE not in page
-        assert "&lt;img" in page
-        assert re.search(r"default-src 'none'; style-src 'sha256-[^']+'", page)
-        assert "<script" not in page
-        assert "style=" not in page
-        assert not re.search(r'(?:href|src)="(?!\./|#)', page)
-
-
-def test_an_index_links_pages_of_other_folders(tmp_path):
-    odd = tmp_path / "a:b <c>" / "index.html"
-    path = write_index(
-        [
-            LinkedPage("RETINA", odd, "Six methods."),
-            LinkedPage(
-                *("b", tmp_path / "b.html", ""),
-                files=(LinkedPage("a table", tmp_path / "a.csv"),),
-            ),
-        ],
-        tmp_path / "index.html",
-        title="Demo",
-    )
-    page = path.read_text(encoding="utf-8")
-    assert links_of(page) == ["./a:b <c>/index.html", "./b.html", "./a.csv"]
-    assert "Files: 1" in page
-    assert "<h1>Demo</h1>" in page
-    assert "Six methods." in page
+    page = written.page.read_text(encoding="utf-8")
+    assert HOSTILE not in page
+    assert "&lt;img" in page
+    assert "default-src &#x27;none&#x27;; script-src &#x27;sha256-" in page
+    assert "unsafe" not in page
+    assert "style=" not in page
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -357,9 +322,3 @@ def test_a_legend_never_runs_out_of_its_figure():
     )
     narrow = Drawing(name="f", title="", caption="", rows=((Panel(marks=marks),),))
     assert narrow.columns == 1
-
-
-def test_missing_folders_and_full_disks_leave_nothing_half_written(tmp_path):
-    with pytest.raises(FileNotFoundError, match="create it first"):
-        write_index([], tmp_path / "nowhere" / "index.html")
-    assert list(Path(tmp_path).iterdir()) == []

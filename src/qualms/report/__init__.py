@@ -1,6 +1,5 @@
 """Output for people: tables, figures, pages, JSON and CSV."""
 
-from qualms.report._index import LinkedPage, write_index
 from qualms.report._json_output import to_json, write_curves
 from qualms.report._plot import plot
 from qualms.report._printed import print_results, sparkline
@@ -13,7 +12,6 @@ from qualms.report.table import Column, Table, TableCell, TableLine, digits
 
 __all__ = [
     "Column",
-    "LinkedPage",
     "Table",
     "TableCell",
     "TableLine",
@@ -31,5 +29,4 @@ __all__ = [
     "sparkline",
     "to_json",
     "write_curves",
-    "write_index",
 ]

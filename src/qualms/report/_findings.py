@@ -1,4 +1,4 @@
-"""The findings of a benchmark's paper: printed in short, on a page, and as JSON."""
+"""The findings of a benchmark's paper: printed in short, and as JSON."""
 
 import json
 from collections import Counter
@@ -9,20 +9,13 @@ from rich.console import Console
 from qualms import __version__
 from qualms.atomic import replacing
 from qualms.evaluate.benchmark_results import BenchmarkResults
-from qualms.evaluate.findings import because, finding_records
-from qualms.report._html import text
+from qualms.evaluate.findings import finding_records
 from qualms.report._terminal import escape
 from qualms.wording import plural
 
 FINDINGS_FORMAT = 1
 MOST_CONTRADICTED = 3
 """Findings that do not hold which a terminal shows."""
-_CLASSES = {
-    "holds": "held",
-    "does not hold": "not-held",
-    "cannot be told": "unknown",
-}
-"""Classes of the style sheet, by answer."""
 
 
 def findings_summary(results: BenchmarkResults) -> str:
@@ -60,29 +53,6 @@ def _data(results: BenchmarkResults) -> str:
     if not variants or not all(variant.simulated for variant in variants):
         return ""
     return ", on simulated data"
-
-
-def findings_html(results: BenchmarkResults) -> str:
-    """Return the part of a page with all findings and the numbers that decide them.
-
-    The page stands beside what `write_findings` wrote.
-    """
-    if not results.findings:
-        return ""
-    rows = "".join(
-        f'<tr><td class="{_CLASSES[check.answer]}">{check.answer}</td>'
-        f"<td>{text(check.expectation.text)}</td>"
-        f"<td>{text(check.expectation.where)}</td><td>{text(because(check))}</td></tr>"
-        for check in results.findings
-    )
-    head = "<tr><th>answer</th><th>finding</th><th>where</th><th>numbers</th></tr>"
-    return (
-        f'<h2 id="findings">Findings of the paper</h2><p>{findings_summary(results)}'
-        f"{_data(results)}: asked of the numbers of this page, with their intervals "
-        '(<a href="./findings.json">JSON</a>).</p>'
-        f'<div class="scroll"><table><thead>{head}</thead>'
-        f"<tbody>{rows}</tbody></table></div>"
-    )
 
 
 def write_findings(results: BenchmarkResults, path: Path) -> Path:

@@ -1,9 +1,11 @@
-"""A table as HTML: every name in it escaped, no style attributes, no scripts."""
+"""Tables as HTML for notebooks: every name escaped, no style attributes, no scripts."""
 
 import math
 from collections.abc import Iterator
 from html import escape
 
+from qualms.evaluate.benchmark_results import BenchmarkResults
+from qualms.report.judged import check_numbers
 from qualms.report.table import (
     MARK,
     Table,
@@ -39,6 +41,24 @@ def html_table(table: Table, *, title: bool = True) -> str:
         + "".join(_body(table, places))
         + f'</table></div><div class="notes">{below}</div></figure>'
     )
+
+
+def effects_html(results: BenchmarkResults) -> str:
+    """Return the expected effects as a table; '' where there are none."""
+    rows = []
+    for check in results.checks:
+        verdict = ("held" if check.held else "not held") if check.known else "unknown"
+        numbers = check_numbers(results, check)
+        meaning = check.expectation.meaning
+        below = f"<p>{text(meaning)}</p>" if meaning else ""
+        rows.append(
+            f"<tr><td>{verdict}</td><td>{text(check.expectation.text)}{below}</td>"
+            f"<td>{text(numbers)}</td></tr>"
+        )
+    if not rows:
+        return ""
+    head = "<tr><th>verdict</th><th>effect</th><th>numbers</th></tr>"
+    return f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
 
 
 def text(words: str) -> str:

@@ -18,7 +18,7 @@ from qualms.evaluate.benchmark_results import BenchmarkResults, Check
 from qualms.report._csv_files import write_results, write_table_csv
 from qualms.report._draw import MISSING, draw
 from qualms.report._findings import print_findings, write_findings
-from qualms.report._index import DrawnFigure, benchmark_summary, write_benchmark_page
+from qualms.report._html import effects_html, html_table
 from qualms.report._latex import latex_table
 from qualms.report._terminal import (
     counted,
@@ -27,11 +27,10 @@ from qualms.report._terminal import (
     print_notes,
     print_table,
 )
-from qualms.report.benchmark_report import BenchmarkReport, benchmark_report
-from qualms.report.figures import Drawing
-from qualms.report.judged import check_numbers, ranking_notes
-from qualms.report.ordinary import ordinary
-from qualms.report.presentation import Presentation
+from qualms.report.benchmark_report import benchmark_report
+from qualms.report.judged import check_numbers
+from qualms.report.presented import benchmark_notes, presentation_of
+from qualms.report.site.alone import write_benchmark_page
 from qualms.report.stored_report import write_report
 from qualms.report.table import Table
 
@@ -81,44 +80,25 @@ def write_all(
     _remove_others(folder / "tables", "table_", {".csv", ".tex"}, written)
     drawings = list(presentation.figures(results, data))
     can_draw = find_spec("matplotlib") is not None
-    drawn = [_drawn(each, folder / "figures") for each in drawings if can_draw]
-    figures = [path for figure in drawn for path in figure.paths]
+    figures = [
+        path
+        for drawing in drawings
+        if can_draw
+        for path in draw(drawing, folder / "figures")
+    ]
     _remove_others(folder / "figures", "figure_", {".pdf", ".png", ".txt"}, figures)
-    all_notes = _notes(results, presentation)
     report = benchmark_report(
-        results, tables, drawings, notes=all_notes, command=command
-    )
-    write_report(report, folder)
-    page = write_benchmark_page(
         results,
         tables,
-        drawn,
-        folder / "index.html",
-        notes=all_notes,
+        drawings,
+        notes=benchmark_notes(results),
         command=command,
+        folder=folder,
     )
+    write_report(report, folder)
+    page = write_benchmark_page(report, folder / "index.html")
     notes = () if can_draw else (MISSING,)
     return Written(numbers, tuple(written), tuple(figures), notes, page)
-
-
-def report_of(
-    results: BenchmarkResults, *, command: str = "", data: Path | None = None
-) -> BenchmarkReport:
-    """Return what pages show of judged results; nothing is written.
-
-    Args:
-        results: The judged benchmark.
-        command: What made them.
-        data: Folder of prepared datasets, for figures that show items.
-    """
-    presentation = presentation_of(results)
-    return benchmark_report(
-        results,
-        (*presentation.tables(results), *presentation.counts(results, data)),
-        list(presentation.figures(results, data)),
-        notes=_notes(results, presentation),
-        command=command,
-    )
 
 
 def print_benchmark(
@@ -144,7 +124,7 @@ def print_benchmark(
     print_findings(results, console=console)
     _print_missing(results, console=console)
     notes = print_notes(
-        _notes(results, presentation),
+        benchmark_notes(results),
         console=console,
         most_lines=most_lines,
         head="note: ",
@@ -154,27 +134,11 @@ def print_benchmark(
         console.print(f"{text} on the page, index.html", style="dim", highlight=False)
 
 
-def _notes(results: BenchmarkResults, presentation: Presentation) -> list[str]:
-    """Return all notes; those that change how numbers are read come first."""
-    return [*ranking_notes(results), *results.notes, *presentation.notes(results)]
-
-
 def notebook_html(results: BenchmarkResults) -> str:
     """Return the effects and main tables as HTML, as a notebook shows results."""
     tables = presentation_of(results).tables(results)
-    return benchmark_summary(results, [table for table in tables if table.main])
-
-
-def presentation_of(results: BenchmarkResults) -> Presentation:
-    """Return how the benchmark of `results` is shown."""
-    declared = results.benchmark.presentation
-    presentation = ordinary() if declared is None else declared()
-    if not isinstance(presentation, Presentation):
-        raise ValueError(
-            f"the presentation of {results.benchmark.name} must be a Presentation, got"
-            f" {type(presentation).__name__}; correct the function that returns it"
-        )
-    return presentation
+    shown = [table for table in tables if table.main]
+    return effects_html(results) + "".join(map(html_table, shown))
 
 
 def write_tables(tables: Collection[Table], folder: Path) -> list[Path]:
@@ -227,10 +191,6 @@ def _print_missing(results: BenchmarkResults, *, console: Console) -> None:
         console.print(escape(text), highlight=False, soft_wrap=True)
     if len(kinds) > MOST_KINDS:
         console.print(f"  and {len(kinds) - MOST_KINDS} more kinds")
-
-
-def _drawn(drawing: Drawing, folder: Path) -> DrawnFigure:
-    return DrawnFigure(drawing, tuple(draw(drawing, folder)))
 
 
 def _remove_others(

@@ -3,7 +3,6 @@
 import numpy as np
 
 from qualms import score
-from qualms.report.benchmark import report_of
 from qualms.report.figures import (
     SERIES,
     BarMark,
@@ -18,6 +17,7 @@ from qualms.report.figures import (
     RuleMark,
     WordMark,
 )
+from qualms.report.presented import report_of
 from qualms.report.site._read import contents_of_parts
 from qualms.report.site.contents import ScoredFile, SiteGap
 from report.small_study import small_study

@@ -8,8 +8,8 @@ from pathlib import Path
 from qualms.evaluate import Results, Scored, ScoreOptions, compare, score_files
 from qualms.evaluate.benchmark_results import BenchmarkResults
 from qualms.predictions import pairing, same_items
-from qualms.report.benchmark import report_of
 from qualms.report.benchmark_report import BenchmarkReport, versions
+from qualms.report.presented import report_of
 from qualms.report.site._sources import PredictionsSource, Sources
 from qualms.report.site.contents import (
     TITLE,

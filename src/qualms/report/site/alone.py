@@ -5,13 +5,16 @@ from pathlib import Path
 
 from qualms.atomic import replacing
 from qualms.evaluate import Scored
+from qualms.report.benchmark_report import BenchmarkReport
 from qualms.report.site._read import made_now
 from qualms.report.site.contents import (
     FileGroup,
     ScoredFile,
+    ShownBenchmark,
     SiteContents,
 )
 from qualms.report.site.page import Page, slug
+from qualms.report.site.pages.benchmark import benchmark
 from qualms.report.site.pages.files import files
 from qualms.report.site.shell import single_text
 
@@ -29,6 +32,14 @@ def write_page(scored: Scored, path: Path, *, command: str = "") -> None:
     group = FileGroup(slug="files", files=tuple(members), comparison=scored.comparison)
     contents = SiteContents(groups=(group,), made=made_now(command))
     _write_alone(list(files(contents)), contents, path)
+
+
+def write_benchmark_page(report: BenchmarkReport, path: Path) -> Path:
+    """Write the page of a benchmark into one file, and return its path."""
+    shown = ShownBenchmark(slug=slug(report.name), report=report)
+    contents = SiteContents(benchmarks=(shown,), made=made_now(report.command))
+    _write_alone(list(benchmark(contents)), contents, path)
+    return path
 
 
 def _write_alone(pages: list[Page], contents: SiteContents, path: Path) -> None:
