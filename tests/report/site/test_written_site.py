@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import math
 import re
 from html.parser import HTMLParser
 from urllib.parse import unquote
@@ -12,7 +13,10 @@ import pytest
 from qualms.report.site import DataFile, Download, write_contents
 from qualms.report.site.assets import script, style
 from qualms.report.site.contents import SiteContents
+from qualms.report.site.leaderboard import main_tables
+from qualms.report.stored_report import read_report
 from report.site.made_site import HOSTILE, contents, hostile_contents
+from report.small_study import small_study
 
 PAGE_BYTES, SCRIPT_BYTES = 500_000, 60_000
 
@@ -204,3 +208,14 @@ def test_files_with_the_same_items_share_a_page(hostile):
     alone = contents(names=("careful",)).groups[0]
     assert alone.comparison is None
     assert alone.slug == alone.files[0].slug == "careful"
+
+
+def test_a_table_of_results_alone_has_the_numbers_of_every_row(tmp_path):
+    results = small_study()
+    results.table.to_csv(tmp_path / "results.csv")
+    report = read_report(tmp_path)
+    for board in main_tables(report):
+        assert len(board.lines) > 1
+        for line in board.lines:
+            assert all(math.isfinite(cell.mean) for cell in line.cells), line.labels
+        assert not any("method" in column.keys for column in board.columns)

@@ -105,13 +105,9 @@ def _from_labels(report: BenchmarkReport) -> Iterator[Table]:
     """Yield a table for each variant, with rows by scores."""
     for variant in report.variants:
         numbers = report.table.where(variant=variant.name).computed()
-        settings = [
-            label
-            for label in numbers.labels
-            if label not in ("row", *_NUMBER) and len(numbers.distinct(label)) > 1
-        ]
-        columns = list(_columns(numbers, settings))[:MOST_COLUMNS]
         rows = [str(row) for row in numbers.distinct("row")]
+        settings = list(_settings(numbers, rows))
+        columns = list(_columns(numbers, settings))[:MOST_COLUMNS]
         yield Table(
             name=f"table_{variant.name}",
             title=variant.label,
@@ -132,6 +128,16 @@ def _from_labels(report: BenchmarkReport) -> Iterator[Table]:
             level=report.level,
             keys={"variant": variant.name},
         )
+
+
+def _settings(numbers: ResultsTable, rows: Sequence[str]) -> Iterator[str]:
+    """Yield the labels that tell numbers of a row apart; others describe the row."""
+    parts = [numbers.where(row=row) for row in rows]
+    for label in numbers.labels:
+        if label not in ("row", *_NUMBER) and any(
+            len(part.distinct(label)) > 1 for part in parts
+        ):
+            yield label
 
 
 def _cell_of(number: Result | None) -> TableCell:
