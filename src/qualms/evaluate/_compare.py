@@ -11,7 +11,12 @@ from qualms.evaluate._interval_kinds import aims, with_shared_kind
 from qualms.evaluate._ranking import Ranking, Rival, rankings, uncompared
 from qualms.evaluate._results import Results
 from qualms.evaluate.entry import Entry, ScoreOptions
-from qualms.evaluate.notebook import notebook_lines, notebook_table
+from qualms.evaluate.notebook import (
+    NotebookCell,
+    notebook_lines,
+    notebook_table,
+    with_intervals,
+)
 from qualms.evaluate.rows import RowKey, ScoreRow
 from qualms.labels import values_text
 from qualms.predictions import pairing, same_items
@@ -88,8 +93,15 @@ class Comparison:
         return notebook_table(title, heads, rows) + notebook_lines(self.notes)
 
 
-def _html_contrast(contrast: Contrast, names: Sequence[str]) -> tuple[str, ...]:
-    cells = (_html_difference(contrast, name) for name in names)
+def _html_contrast(
+    contrast: Contrast, names: Sequence[str]
+) -> tuple[str | NotebookCell, ...]:
+    texts = [_html_difference(contrast, name) for name in names]
+    of_others = [
+        None if name == contrast.best else contrast.difference.get(name)
+        for name in names
+    ]
+    cells = with_intervals(texts, of_others, at=0.0)
     return contrast.compared, contrast.subset, contrast.detail, *cells
 
 

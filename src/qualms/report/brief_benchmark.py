@@ -32,10 +32,9 @@ def print_brief(
     console = console or Console()
     tables = main_tables(report)
     grid = Grid.grid(padding=(0, 1))
-    for sentence in benchmark_sentences(report, tables, "benchmark"):
-        sign = Text(sentence.sign, style=_STYLES.get(sentence.sign, "none"))
-        words = text_of(sentence.words).replace("\N{NO-BREAK SPACE}", " ")
-        grid.add_row(sign, Text(printable(words)))
+    for sign, words in findings_text(report):
+        styled = Text(sign, style=_STYLES.get(sign, "none"))
+        grid.add_row(styled, Text(printable(words)))
     console.print(grid, highlight=False)
     if tables:
         console.print()
@@ -46,3 +45,12 @@ def print_brief(
     more = {"more table": max(0, len(report.tables) - 1), "missing run": missing}
     if text := counted(more):
         console.print(f"{text} on the page", style="dim", highlight=False)
+
+
+def findings_text(report: BenchmarkReport) -> list[tuple[str, str]]:
+    """Return the findings of a benchmark as plain texts, each after its sign."""
+    sentences = benchmark_sentences(report, main_tables(report), "benchmark")
+    return [
+        (each.sign, text_of(each.words).replace("\N{NO-BREAK SPACE}", " "))
+        for each in sentences
+    ]

@@ -255,7 +255,9 @@ def test_hostile_names_stay_texts(server, tmp_path):
     mark_failed(folder, run, f"{words}\x1b[31m")
     answer, body = ask(server, "live.json")
     assert answer.headers["Content-Type"] == "application/json"
-    assert "\x1b" not in json.loads(body)["runs"][0]["error"]
+    error = json.loads(body)["runs"][0]["error"]
+    assert "\x1b" not in error
+    assert len(error) <= 300
 
 
 def test_the_site_is_written_again_when_results_change(site, tmp_path):

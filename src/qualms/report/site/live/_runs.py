@@ -17,6 +17,8 @@ EPOCHS_OF_QUIET = 3
 """Epochs that may pass without a sign, where they take longer than that."""
 POINTS = 80
 """Points of a curve of losses at most."""
+LONGEST_ERROR = 300
+"""Letters of an error; its log has all of them."""
 LOG_BYTES = 20_000
 """Bytes of a log that are shown, its last ones."""
 _STATES = ("failed", "quiet", "under way", "done")
@@ -93,7 +95,7 @@ def _record(folder: Path, progress: RunProgress, now: float) -> dict[str, Any]:
         "speed": _number(last.get("images_per_second")),
         "left": seconds * max(epochs - made, 0) if running and made else None,
         "ago": max(0.0, now - progress.sign) if running else None,
-        "error": plain(progress.error),
+        "error": plain(_cut(progress.error)),
     }
 
 
@@ -113,6 +115,11 @@ def _name(spec: RunSpec) -> str:
     )
     words = [spec.dataset.name, *(value for value in options if isinstance(value, str))]
     return f"{' '.join(words)}, {spec.method.name}, seed {spec.seed}"
+
+
+def _cut(words: str) -> str:
+    """Return words without what is too long for a table."""
+    return words if len(words) <= LONGEST_ERROR else f"{words[: LONGEST_ERROR - 1]}…"
 
 
 def _number(value: object) -> float:

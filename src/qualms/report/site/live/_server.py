@@ -118,6 +118,9 @@ class _Handler(BaseHTTPRequestHandler):
         if not self._is_for_this_machine():
             self._say(HTTPStatus.MISDIRECTED_REQUEST, "not this machine's name")
             return
+        if self.path == "/favicon.ico":  # browsers ask for it by themselves
+            self._send(b"", ".txt", HTTPStatus.NO_CONTENT)
+            return
         address = urlsplit(self.path)
         token, slash, rest = unquote(address.path).removeprefix("/").partition("/")
         mine = self.server.token.encode()
