@@ -43,7 +43,7 @@ def item_sources(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownItems:
+class PageItems:
     """The data of a source, and data that are loaded when it is shown."""
 
     value: dict[str, Any]
@@ -54,7 +54,7 @@ def source_figure(
     kind: str,
     page: str,
     sources: Sequence[ItemSource],
-    shown: Sequence[ShownItems | str],
+    shown: Sequence[PageItems | str],
     *,
     rules: str,
     more: Mapping[str, Any] = MappingProxyType({}),

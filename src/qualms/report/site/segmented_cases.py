@@ -24,7 +24,7 @@ from qualms.evaluate.segmented import (
 from qualms.predictions import Maps, Predictions
 from qualms.report.site._png import png_address
 from qualms.report.site.item_pictures import ItemPictures
-from qualms.report.site.item_sources import ShownItems
+from qualms.report.site.item_sources import PageItems
 from qualms.report.site.page import DataFile
 from qualms.report.site.telling_items import item_marks, item_name, shown_number
 
@@ -58,7 +58,7 @@ class _Case(NamedTuple):
 
 def segmented_cases(
     predictions: Predictions, pictures: ItemPictures, key: str
-) -> ShownItems:
+) -> PageItems:
     """Return cases that tell most, each as data that is loaded when it is chosen.
 
     Args:
@@ -90,7 +90,7 @@ def segmented_cases(
         f"Chosen among {among} by Dice with the raters and by the mean of"
         f" {_title(measure)}. A failure has at most the median Dice."
     )
-    return ShownItems(value={"about": about, "cases": cases}, cases=tuple(data))
+    return PageItems(value={"about": about, "cases": cases}, cases=tuple(data))
 
 
 def _examined(kind: MapKind, predictions: Predictions) -> Iterator[_Case]:

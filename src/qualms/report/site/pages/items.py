@@ -7,7 +7,7 @@ from qualms.report.site.contents import SiteContents
 from qualms.report.site.item_pictures import ItemPictures
 from qualms.report.site.item_sources import (
     ItemSource,
-    ShownItems,
+    PageItems,
     item_sources,
     source_figure,
 )
@@ -44,7 +44,7 @@ def items(contents: SiteContents) -> Iterator[Page]:
     )
 
 
-def _items(source: ItemSource, pictures: ItemPictures) -> ShownItems | str:
+def _items(source: ItemSource, pictures: ItemPictures) -> PageItems | str:
     """Return the items of a source, or why there are none."""
     try:
         predictions = read(source.path)
@@ -53,4 +53,4 @@ def _items(source: ItemSource, pictures: ItemPictures) -> ShownItems | str:
         )
     except (ValueError, OSError) as error:
         return str(error)
-    return ShownItems(value=value)
+    return PageItems(value=value)

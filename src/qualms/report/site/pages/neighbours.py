@@ -7,7 +7,7 @@ from qualms.report.site.contents import SiteContents
 from qualms.report.site.item_pictures import ItemPictures
 from qualms.report.site.item_sources import (
     ItemSource,
-    ShownItems,
+    PageItems,
     item_sources,
     source_figure,
 )
@@ -43,7 +43,7 @@ def neighbours(contents: SiteContents) -> Iterator[Page]:
     )
 
 
-def _queries(source: ItemSource, pictures: ItemPictures) -> ShownItems | str:
+def _queries(source: ItemSource, pictures: ItemPictures) -> PageItems | str:
     """Return the queries of a source, or why there are none."""
     try:
         predictions = read(source.path)
@@ -52,4 +52,4 @@ def _queries(source: ItemSource, pictures: ItemPictures) -> ShownItems | str:
         )
     except (ValueError, OSError) as error:
         return str(error)
-    return ShownItems(value=value)
+    return PageItems(value=value)

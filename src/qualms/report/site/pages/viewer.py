@@ -11,7 +11,7 @@ from qualms.report.site.contents import SiteContents
 from qualms.report.site.item_pictures import ItemPictures
 from qualms.report.site.item_sources import (
     ItemSource,
-    ShownItems,
+    PageItems,
     item_sources,
     source_figure,
 )
@@ -56,7 +56,7 @@ def viewer(contents: SiteContents) -> Iterator[Page]:
     )
 
 
-def _cases(source: ItemSource, pictures: ItemPictures, key: str) -> ShownItems | str:
+def _cases(source: ItemSource, pictures: ItemPictures, key: str) -> PageItems | str:
     """Return the cases of a source, or why there are none."""
     try:
         return segmented_cases(read(source.path), pictures, key)
