@@ -404,7 +404,30 @@ def test_columns_that_are_not_known_are_noted_and_not_read(pictures):
     rows = listed(pictures, age=range(40), hospital="AB" * 20)
     table(pictures / "items.csv", *rows)
     note = folder(pictures).notes[0]
-    assert note == "columns of items.csv that are not read: age, hospital"
+    assert note == (
+        "columns of items.csv that are not read: age, hospital; one that is called"
+        " extra/age is kept in the predictions"
+    )
+
+
+def test_columns_called_extra_are_kept(pictures, tmp_path):
+    ages = [*range(39), ""]
+    rows = listed(pictures, **{"extra/age": ages, "extra/who": ["a b", "c"] * 20})
+    table(pictures / "items.csv", *rows)
+    recipe = folder(pictures)
+    assert not [note for note in recipe.notes if "not read" in note]
+    splits = prepare(recipe, tmp_path / "cache", workers=1).dataset.splits
+    by_item = {row["path"]: row for row in rows}
+    for split in splits.values():
+        for name, age, who in zip(
+            split.item, split.extra["extra/age"], split.extra["extra/who"], strict=True
+        ):
+            assert who == by_item[name]["extra/who"]
+            text = by_item[name]["extra/age"]
+            assert age == float(text) if text != "" else np.isnan(age)
+    rows[0]["extra/age"] = 77
+    table(pictures / "items.csv", *rows)
+    assert folder(pictures).options != recipe.options
 
 
 def test_a_table_of_another_name_is_offered(pictures, tmp_path):
@@ -517,6 +540,11 @@ def test_classes_may_have_folders_and_nearly_the_name_of_a_split(tmp_path):
 def test_links_to_nothing_are_refused(pictures):
     (pictures / "owl" / "99.png").symlink_to("elsewhere.png")
     with pytest.raises(DatasetError, match=r"99\.png is a link to elsewhere\.png"):
+        folder(pictures)
+    (pictures / "owl" / "98.png").symlink_to("gone.png")
+    with pytest.raises(
+        DatasetError, match=r"so are 99\.png beside it; mend or remove "
+    ):
         folder(pictures)
 
 

@@ -222,6 +222,46 @@ def test_intervals_of_equal_length_are_not_told_apart():
     assert {gap.p for gap in found.difference.values()} == {1.0}
 
 
+def test_files_of_one_name_are_compared_too(tmp_path):
+    for number, folder in enumerate(("a", "b")):
+        (tmp_path / folder).mkdir()
+        predictions.write(tmp_path / folder / "p.npz", binary(noise=1 + number))
+    scored = [qualms.score(tmp_path / f / "p.npz", resamples=0) for f in "ab"]
+    comparison = compare(scored)
+    assert comparison.names == ("p.npz (1)", "p.npz (2)")
+    (nll,) = (c for c in comparison.contrasts if c.score == "nll")
+    assert nll.best == "p.npz (1)"
+
+
+@pytest.mark.parametrize(
+    ("results", "got"),
+    [
+        ([], "none"),
+        (qualms.score(binary(), resamples=0), "one file"),
+        (["a.npz", "b.npz"], "str"),
+    ],
+)
+def test_what_cannot_be_compared_is_answered_with_what_to_say(results, got):
+    said = rf"a list of what qualms.score gives, got {got}; say compare\(\[qualms"
+    with pytest.raises(TypeError, match=said):
+        compare(results)
+
+
+def test_files_may_be_texts_and_a_single_one_needs_no_list(tmp_path):
+    path = str(predictions.write(tmp_path / "p.npz", binary()))
+    val = str(predictions.write(tmp_path / "v.npz", binary(seed=4)))
+    single = score_files(path, val=val, names="mine", options=QUICK)
+    (result,) = single.results
+    assert result.name == "mine"
+    assert result.row("ece", recalibration="temperature").value >= 0
+    both = score_files([path, path], options=QUICK)
+    assert len(both.results) == 2
+    with pytest.raises(TypeError, match="files must be paths of predictions files, go"):
+        score_files([result])
+    with pytest.raises(ValueError, match="files must name at least one predictions f"):
+        score_files([])
+
+
 def shuffled(arrays, seed=0):
     order = np.random.default_rng(seed).permutation(len(arrays["target"]))
     return {name: np.asarray(array)[order] for name, array in arrays.items()}
@@ -323,43 +363,3 @@ def test_intervals_with_different_aims_are_not_compared(tmp_path):
         each = contrast(comparison, score, interval="gaussian")
         assert "aim at different coverages" in each.reason
     assert contrast(comparison, "mae").reason == ""
-
-
-def test_files_of_one_name_are_compared_too(tmp_path):
-    for number, folder in enumerate(("a", "b")):
-        (tmp_path / folder).mkdir()
-        predictions.write(tmp_path / folder / "p.npz", binary(noise=1 + number))
-    scored = [qualms.score(tmp_path / f / "p.npz", resamples=0) for f in "ab"]
-    comparison = compare(scored)
-    assert comparison.names == ("p.npz (1)", "p.npz (2)")
-    (nll,) = (c for c in comparison.contrasts if c.score == "nll")
-    assert nll.best == "p.npz (1)"
-
-
-@pytest.mark.parametrize(
-    ("results", "got"),
-    [
-        ([], "none"),
-        (qualms.score(binary(), resamples=0), "one file"),
-        (["a.npz", "b.npz"], "str"),
-    ],
-)
-def test_what_cannot_be_compared_is_answered_with_what_to_say(results, got):
-    said = rf"a list of what qualms.score gives, got {got}; say compare\(\[qualms"
-    with pytest.raises(TypeError, match=said):
-        compare(results)
-
-
-def test_files_may_be_texts_and_a_single_one_needs_no_list(tmp_path):
-    path = str(predictions.write(tmp_path / "p.npz", binary()))
-    val = str(predictions.write(tmp_path / "v.npz", binary(seed=4)))
-    single = score_files(path, val=val, names="mine", options=QUICK)
-    (result,) = single.results
-    assert result.name == "mine"
-    assert result.row("ece", recalibration="temperature").value >= 0
-    both = score_files([path, path], options=QUICK)
-    assert len(both.results) == 2
-    with pytest.raises(TypeError, match="files must be paths of predictions files, go"):
-        score_files([result])
-    with pytest.raises(ValueError, match="files must name at least one predictions f"):
-        score_files([])

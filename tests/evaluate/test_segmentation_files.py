@@ -208,6 +208,38 @@ class TestOwnUncertainties:
         assert "own uncertainty maps: mine" in printed
 
 
+class TestDraws:
+    def test_any_number_of_draws_is_scored_and_pooled_by_its_weight(self, tmp_path):
+        draws = [1, 4, 2, 3, 5, 1]
+        items = [disc_maps(row, draws=m) for row, m in enumerate(draws)]
+        folder = written(tmp_path / "p", items)
+        results = qualms.score(folder, options=BARE)
+        measures = {row.settings.get("measure") for row in results.rows}
+        assert measures >= {"predictive", "aleatoric", "epistemic"}
+        patches = [
+            scores.aggregate_patch(
+                scores.uncertainty_maps(m.mean_probs, m.expected_entropy).epistemic
+            )
+            for m in predictions.read(folder).maps
+        ]
+        found = results.row("aurc", measure="epistemic", aggregation="patch")
+        np.testing.assert_allclose(found.entry.uncertainty, patches, atol=1e-5)
+        assert "draws: 1 to 5 per item" in cli("check", folder)
+        other = [disc_maps(row, draws=2) for row in range(6)]
+        pooled = predictions.pool([folder, written(tmp_path / "two", other)])
+        for row, maps in enumerate(pooled.maps):
+            assert len(maps.draw_labels) == draws[row] + 2
+            first, second = items[row].mean_probs, other[row].mean_probs
+            mean = (draws[row] * first + 2 * second) / (draws[row] + 2)
+            np.testing.assert_allclose(maps.mean_probs, mean, atol=1e-6)
+
+    def test_one_draw_for_every_item_has_one_measure(self, tmp_path):
+        folder = written(tmp_path / "p", [disc_maps(r, draws=1) for r in range(4)])
+        results = qualms.score(folder, options=BARE)
+        measures = {r.settings.get("measure") for r in results.rows}
+        assert measures == {None, "predictive"}
+
+
 class TestUnlabelledItems:
     """Items without raters count where no label is needed: in detecting a shift."""
 
@@ -232,6 +264,9 @@ class TestUnlabelledItems:
                 assert mine.value == pytest.approx(row.value, nan_ok=True), row.key
                 assert mine.n == row.n
         assert any("items without a labelled pixel: 10" in n for n in found.notes)
+        checked = cli("check", folder)
+        assert "raters: 2, and none for 10 items" in checked
+        assert f"shifted: {ITEMS // 2} of {ITEMS} items" in checked
 
     def test_a_file_without_any_label_says_how_well_shift_is_detected(self, tmp_path):
         items = [unlabelled(disc_maps(row)) for row in range(ITEMS)]

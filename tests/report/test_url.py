@@ -71,7 +71,7 @@ def test_numbers_of_simulated_data_are_not_compared():
     found = {table.name: table for table in presentation_of(results).tables(results)}
     table = found["table_results"]
     assert table.simulated
-    assert any("not for their size" in note for note in table.notes)
+    assert any("not for their size" in note for note in table.every_note)
     for one in table.lines:
         assert all(math.isnan(cell.gap) for cell in one.cells)
 

@@ -137,7 +137,7 @@ def test_stand_ins_are_marked_and_not_compared(small):
     cell = table.lines[0].cells[0]
     assert cell.published is not None
     assert math.isnan(cell.difference)
-    assert any("Published numbers in brackets" in note for note in table.notes)
+    assert any("Published numbers in brackets" in note for note in table.every_note)
 
 
 def test_toy_volumes_are_compared_and_toy_images_are_not(small):

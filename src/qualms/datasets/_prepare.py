@@ -227,7 +227,8 @@ def _load_missing(
     # There is a process for every core already, so OpenCV must start no threads.
     threads = {"OPENCV_FOR_THREADS_NUM": os.environ.get("OPENCV_FOR_THREADS_NUM", "1")}
     load = recipe.load.func if isinstance(recipe.load, partial) else recipe.load
-    _check_importable(recipe.name, load)
+    if len(missing) > 1 and (workers or cores()) > 1:
+        _check_importable(recipe.name, load)
     reasons = each(
         make,
         missing,

@@ -11,7 +11,12 @@ from qualms.evaluate._interval_kinds import aims, with_shared_kind
 from qualms.evaluate._ranking import Ranking, Rival, rankings, uncompared
 from qualms.evaluate._results import Results
 from qualms.evaluate.entry import Entry, ScoreOptions
-from qualms.evaluate.notebook import notebook_lines, notebook_table
+from qualms.evaluate.notebook import (
+    NotebookCell,
+    notebook_lines,
+    notebook_table,
+    with_intervals,
+)
 from qualms.evaluate.rows import RowKey, ScoreRow
 from qualms.labels import values_text
 from qualms.predictions import pairing, same_items
@@ -88,8 +93,15 @@ class Comparison:
         return notebook_table(title, heads, rows) + notebook_lines(self.notes)
 
 
-def _html_contrast(contrast: Contrast, names: Sequence[str]) -> tuple[str, ...]:
-    cells = (_html_difference(contrast, name) for name in names)
+def _html_contrast(
+    contrast: Contrast, names: Sequence[str]
+) -> tuple[str | NotebookCell, ...]:
+    texts = [_html_difference(contrast, name) for name in names]
+    of_others = [
+        None if name == contrast.best else contrast.difference.get(name)
+        for name in names
+    ]
+    cells = with_intervals(texts, of_others, at=0.0)
     return contrast.compared, contrast.subset, contrast.detail, *cells
 
 
@@ -110,18 +122,11 @@ def compare(results: Sequence[Results]) -> Comparison:
 
     Files of the same name are numbered.
     """
-    results = _checked(results)
+    results = files_of_one_task(results)
     names = tuple(result.name for result in results)
-    tasks = {result.task for result in results}
-    if len(tasks) > 1:
-        raise ValueError(
-            "files compare only within one task, got "
-            + ", ".join(f"{result.name}: {result.task}" for result in results)
-        )
-    if not _same_items(results):
-        note = OTHER_ORDER if _same_names(results) else DIFFERENT_ITEMS
-        return Comparison(names=names, notes=(note,))
-    results = with_shared_kind(results)
+    reason = unpaired(results)
+    if reason:
+        return Comparison(names=names, notes=(reason,))
     design = results[0].design
     if design is None:
         return Comparison(names=names)
@@ -129,16 +134,8 @@ def compare(results: Sequence[Results]) -> Comparison:
     options = ScoreOptions(
         resamples=results[0].resamples, level=results[0].level, seed=results[0].seed
     )
-    rivals = {
-        key: [Rival(name, row.value, (entry,)) for name, (row, entry) in rows.items()]
-        for key, rows in columns.items()
-    }
-    unlike = len({aim for aim in map(aims, results) if aim}) > 1
-    alike = {
-        key: each
-        for key, each in rivals.items()
-        if not (unlike and "interval" in dict(key[2]))
-    }
+    rivals = rivals_of(results)
+    alike = with_one_aim(rivals, results)
     ranked = rankings(alike, design, options)
     contrasts = (
         _contrast(next(iter(columns[key].values()))[0], ranking)
@@ -149,6 +146,41 @@ def compare(results: Sequence[Results]) -> Comparison:
     return Comparison(
         names=names, contrasts=tuple(contrasts), notes=tuple(_copies(results))
     )
+
+
+def files_of_one_task(results: Sequence[Results]) -> list[Results]:
+    """Return results with different names; raise if they are of several tasks."""
+    files = _checked(results)
+    if len({result.task for result in files}) > 1:
+        raise ValueError(
+            "files compare only within one task, got "
+            + ", ".join(f"{result.name}: {result.task}" for result in files)
+        )
+    return list(with_shared_kind(files))
+
+
+def unpaired(results: Sequence[Results]) -> str:
+    """Say why items of the files are not paired, '' where they are."""
+    if _same_items(results):
+        return ""
+    return OTHER_ORDER if _same_names(results) else DIFFERENT_ITEMS
+
+
+def rivals_of(results: Sequence[Results]) -> dict[RowKey, list[Rival]]:
+    """Return the rivals of each score of files with the same items."""
+    return {
+        key: [Rival(name, row.value, (entry,)) for name, (row, entry) in rows.items()]
+        for key, rows in _columns(results).items()
+    }
+
+
+def with_one_aim(
+    rivals: dict[RowKey, list[Rival]], results: Sequence[Results]
+) -> dict[RowKey, list[Rival]]:
+    """Return rivals without those of intervals that aim at different coverages."""
+    if len({aim for aim in map(aims, results) if aim}) < 2:
+        return rivals
+    return {key: each for key, each in rivals.items() if "interval" not in dict(key[2])}
 
 
 def _copies(results: Sequence[Results]) -> Iterator[str]:

@@ -402,6 +402,19 @@ def score_files(  # noqa: PLR0913 - the options of the command
     return Scored(results=results, comparison=comparison)
 
 
+def _paths(name: str, files: str | Path | Sequence[str | Path]) -> list[Path]:
+    """Return the paths of one file or several; raise if an entry is no path."""
+    several = [files] if isinstance(files, (str, Path)) else list(files)
+    wrong = next((f for f in several if not isinstance(f, (str, PathLike))), None)
+    if wrong is not None:
+        raise TypeError(
+            f"{name} must be paths of predictions files, got {type(wrong).__name__};"
+            " score what is in memory with qualms.score, and compare the results with"
+            " qualms.compare"
+        )
+    return [Path(file) for file in several]
+
+
 class _OneOrder:
     """Puts items of the same names in the order of the first file, to pair them."""
 
@@ -419,19 +432,6 @@ class _OneOrder:
             return predictions
         first = self._first
         return in_order_of(predictions, first.arrays["item"], of=first.source)
-
-
-def _paths(name: str, files: str | Path | Sequence[str | Path]) -> list[Path]:
-    """Return the paths of one file or several; raise if an entry is no path."""
-    several = [files] if isinstance(files, (str, Path)) else list(files)
-    wrong = next((f for f in several if not isinstance(f, (str, PathLike))), None)
-    if wrong is not None:
-        raise TypeError(
-            f"{name} must be paths of predictions files, got {type(wrong).__name__};"
-            " score what is in memory with qualms.score, and compare the results with"
-            " qualms.compare"
-        )
-    return [Path(file) for file in several]
 
 
 def _one_each(val: Sequence[Path], files: int) -> Sequence[Path | None]:

@@ -13,7 +13,12 @@ from qualms.referral._choices import (
     SetChoices,
     plan_choices,
 )
-from qualms.referral._items import UncertaintySource
+from qualms.referral._items import (
+    UncertaintySource,
+    predicted_values,
+    uncertainty_source,
+    uncertainty_values,
+)
 from qualms.referral._kept_shares import Estimates
 from qualms.referral._likeness import Departure, LikenessCheck, ReferenceSample
 from qualms.referral._outcome import Fall, Measure, Outcome, PerThousand
@@ -50,6 +55,9 @@ __all__ = [
     "UncertaintySource",
     "Workload",
     "plan_choices",
+    "predicted_values",
     "read_plan",
     "refer",
+    "uncertainty_source",
+    "uncertainty_values",
 ]

@@ -4,9 +4,12 @@ The caption is written beside the picture, as text; the picture itself holds onl
 is needed to read it.
 """
 
+import io
 import math
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -42,6 +45,8 @@ MISSING = (
     "pip install 'qualms-bench[report]'"
 )
 KINDS = ("pdf", "png")
+LONGEST = 70
+"""Letters of a name in a figure whose words may be of strangers."""
 STYLE: dict[Any, Any] = {
     "font.size": 8,
     "axes.titlesize": 8,
@@ -61,6 +66,7 @@ STYLE: dict[Any, Any] = {
     "xtick.major.width": 0.6,
     "ytick.major.width": 0.6,
     "pdf.fonttype": 42,
+    "text.parse_math": False,
     "savefig.dpi": 200,
 }
 
@@ -75,6 +81,46 @@ def draw(drawing: Drawing, folder: Path) -> list[Path]:
     with replacing(caption) as temporary:
         temporary.write_text(drawing.text, encoding="utf-8")
     return [*paths, caption]
+
+
+def drawn_pdf(drawing: Drawing) -> bytes:
+    """Return a figure as the bytes of a PDF file; its words may be of strangers."""
+    file = io.BytesIO()
+    drawing = _with_plain_words(drawing)
+    with _canvas(drawing) as figure, warnings.catch_warnings():
+        # Letters that the font lacks are drawn as boxes.
+        warnings.simplefilter("ignore", UserWarning)
+        _compose(figure, drawing)
+        figure.savefig(file, format="pdf", metadata={"CreationDate": None})
+    return file.getvalue()
+
+
+def _with_plain_words(drawing: Drawing) -> Drawing:
+    """Return a figure whose words are short and have no letters that fonts refuse."""
+    rows = tuple(tuple(map(_plain_panel, row)) for row in drawing.rows)
+    return replace(drawing, rows=rows, sides=tuple(map(_plain_words, drawing.sides)))
+
+
+def _plain_panel(panel: Panel) -> Panel:
+    marks = tuple(_plain_mark(mark) for mark in panel.marks)
+    names = ("title", "x_label", "y_label", "empty")
+    words = {name: _plain_words(getattr(panel, name)) for name in names}
+    return replace(panel, marks=marks, **words)  # type: ignore[arg-type]
+
+
+def _plain_mark(mark: Mark) -> Mark:
+    if isinstance(mark, WordMark):
+        return mark._replace(text=_plain_words(mark.text))
+    if isinstance(mark, RuleMark):
+        return mark._replace(label=_plain_words(mark.label))
+    if isinstance(mark, PictureMark):
+        return mark
+    return replace(mark, label=_plain_words(mark.label))
+
+
+def _plain_words(words: str) -> str:
+    shown = words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"
+    return "".join(c if c.isprintable() or c == "\n" else "?" for c in shown)
 
 
 @contextmanager

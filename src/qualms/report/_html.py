@@ -29,7 +29,7 @@ def html_table(table: Table, *, title: bool = True) -> str:
     heading = f"<b>{text(table.title)}</b> " if title else ""
     below = "".join(
         f"<p>{text(note)}</p>"
-        for note in (*table.notes, *remarks(table), " ".join(legend([table])))
+        for note in (*table.every_note, *remarks(table), " ".join(legend([table])))
         if note
     )
     about = text(table.about)

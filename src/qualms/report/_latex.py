@@ -60,7 +60,7 @@ def escaped(text: str) -> str:
 
 
 def _caption(table: Table) -> str:
-    notes = " ".join(table.notes)
+    notes = " ".join(table.every_note)
     about = f" ({table.about})" if table.about else ""
     return " ".join(filter(None, (f"{table.title}{about}.", notes, *legend([table]))))
 

@@ -94,7 +94,7 @@ def print_table(
             console.print(f"[bold]{escape(heads)}[/bold]", highlight=False)
         _print_block(table, block, console)
     if most_lines is None:
-        print_notes([*table.notes, *remarks(table)], console=console)
+        print_notes([*table.every_note, *remarks(table)], console=console)
     else:
         _print_few_notes(table, console, most_lines)
 
@@ -103,7 +103,9 @@ def _print_few_notes(table: Table, console: Console, most_lines: int) -> None:
     """Print so many lines of notes and of reasons, and how many are left out."""
     reasons = remarks(table, most=_NAMES)
     left_out = {
-        "more note": print_notes(table.notes, console=console, most_lines=most_lines),
+        "more note": print_notes(
+            table.every_note, console=console, most_lines=most_lines
+        ),
         "more reason": print_notes(reasons, console=console, most_lines=most_lines),
     }
     if text := counted(left_out):
@@ -168,6 +170,12 @@ def escape(text: str) -> str:
 def printable(text: str) -> str:
     """Replace control characters, which could steer a terminal."""
     return "".join(c if c.isprintable() else "\ufffd" for c in text)
+
+
+def is_beside(table: Table, width: int) -> bool:
+    """Return whether all columns of a table stand side by side at a width."""
+    blocks = list(_blocks(table, table.filled(), width))
+    return len(blocks) == 1 and blocks[0].width <= width
 
 
 def _blocks(table: Table, places: list[int], width: int) -> Iterator[_Block]:

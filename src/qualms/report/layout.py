@@ -82,6 +82,8 @@ class Layout:
     marked: bool = True
     """Whether the best row of each column is marked; rows are ranked on one variant."""
     notes: tuple[str, ...] = ()
+    published_notes: tuple[str, ...] = ()
+    """Notes on published numbers, for tables that show any."""
     main: bool = False
     """Whether it is shown even where not all tables are asked for."""
 
@@ -132,6 +134,7 @@ def layout_table(
         lines=lines,
         left=layout.left,
         notes=(*layout.notes, *_coverage_notes(lines, len(columns))),
+        published_notes=layout.published_notes,
         spread=layout.spread,
         level=results.level,
         main=layout.main,

@@ -124,6 +124,8 @@ class Table:
     """Which data, preset and selection the numbers are of."""
     simulated: bool = False
     notes: tuple[str, ...] = ()
+    published_notes: tuple[str, ...] = ()
+    """Notes on its published numbers, for where these are shown."""
     spread: str = ""
     """What a spread is: standard error, standard deviation; '' where there is none."""
     level: float = 0.95
@@ -142,6 +144,11 @@ class Table:
     def compares(self) -> bool:
         """Whether any published number stands in it."""
         return any(cell.published is not None for cell in self.cells)
+
+    @property
+    def every_note(self) -> tuple[str, ...]:
+        """The notes, with those on published numbers where it has any."""
+        return (*self.notes, *(self.published_notes if self.compares else ()))
 
     @property
     def marks(self) -> bool:

@@ -252,10 +252,12 @@ def _copied(split: Split, task: Task) -> Arrays:
         for name in _COPIED
         if name in split.extra and array_field(task.name, name) is not None
     }
+    named = {name: name for name in split.extra if name.startswith("extra/")}
+    named |= {f"extra/{name}": name for name in _COPIED_AS_EXTRA if name in split.extra}
     extra = {
-        f"extra/{name}": np.asarray(split.extra[name])
-        for name in _COPIED_AS_EXTRA
-        if name in split.extra and array_field(task.name, f"extra/{name}") is not None
+        name: np.asarray(split.extra[stored])
+        for name, stored in named.items()
+        if array_field(task.name, name) is not None
     }
     return {
         "target": np.asarray(split.target),

@@ -188,7 +188,7 @@ def _fill_layout(
     )
     if table is None or not (simulated and table.compares):
         return table
-    return replace(table, notes=(*table.notes, _ELSEWHERE))
+    return replace(table, published_notes=(_ELSEWHERE,))
 
 
 def _table(  # noqa: PLR0913 - what a table is made of
@@ -215,7 +215,8 @@ def _table(  # noqa: PLR0913 - what a table is made of
         lines=lines,
         left=left,
         main=False,
-        notes=(*notes, *((_ELSEWHERE,) if compares and simulated else ())),
+        notes=notes,
+        published_notes=(_ELSEWHERE,) if compares and simulated else (),
         spread=SAMPLE,
         level=study.results.level,
         keys={"preset": study.results.plan.preset_text},

@@ -123,7 +123,7 @@ def _separation_table(
         )
         for variant in variants
     )
-    notes = (TYPES_NOTE, *data_warning(variants))
+    notes = (TYPES_NOTE,)
     yield from _filled(
         layout_table(
             study.results,
@@ -132,6 +132,7 @@ def _separation_table(
                 columns=columns,
                 printed_in={"table": SEPARATION},
                 notes=notes,
+                published_notes=data_warning(variants),
                 main=main,
                 **layout,
                 **_SHARED,
@@ -208,7 +209,8 @@ def _tasks_table(study: Study, variant: Variant, *, beyond: bool) -> Iterator[Ta
         sections=sections,
         printed_in={"table": DETAILED},
         compares=as_in_paper(variant),
-        notes=(TYPES_NOTE, *data_warning([variant])),
+        notes=(TYPES_NOTE,),
+        published_notes=data_warning([variant]),
         **_SHARED,
     )
     table = layout_table(
@@ -415,8 +417,8 @@ def screening_table(results: BenchmarkResults) -> Iterator[Table]:
         notes=(
             "Each feature is divided anew in every fold, so ± is over folds: other "
             "items and another seed.",
-            *data_warning(variants),
         ),
+        published_notes=data_warning(variants),
         main=True,
     )
     table = layout_table(

@@ -10,6 +10,7 @@ from qualms.evaluate.segmented._items import (
     measure_items,
     quality_entries,
 )
+from qualms.evaluate.segmented._layers import Layer, label_layers
 from qualms.evaluate.segmented._stream import (
     OWN,
     MapKind,
@@ -24,10 +25,12 @@ __all__ = [
     "EXTRAS",
     "OWN",
     "ItemColumn",
+    "Layer",
     "MapKind",
     "MapScores",
     "Reading",
     "Validation",
+    "label_layers",
     "map_kind",
     "map_roles",
     "measure_items",

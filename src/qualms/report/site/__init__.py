@@ -3,7 +3,7 @@
 No page knows a paper. `docs/site.md` says how a page is added.
 """
 
-from qualms.report.site._write import write_contents, write_site
+from qualms.report.site._write import print_site, write_contents, write_site
 from qualms.report.site.alone import PAGE_BYTES, write_page
 from qualms.report.site.contents import SiteContents
 from qualms.report.site.page import (
@@ -23,6 +23,7 @@ __all__ = [
     "Page",
     "SiteContents",
     "fragment",
+    "print_site",
     "section",
     "write_contents",
     "write_page",

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 
+from rich.console import Console
+
 from qualms.atomic import replace_folder, replacing, temporary_path
 from qualms.evaluate import ScoreOptions
 from qualms.report.site._read import SiteRequest, SiteSource, read_contents
@@ -15,12 +17,13 @@ from qualms.report.site.registry import all_pages
 from qualms.report.site.shell import (
     SCRIPT,
     STYLE,
-    contents_of,
     data_path,
     data_script,
+    file_contents,
     page_text,
     single_text,
 )
+from qualms.report.site.text import print_contents
 
 MARK = "qualms-site.txt"
 """A file by which a folder is known as a site that may be replaced."""
@@ -58,6 +61,7 @@ def write_site(  # noqa: PLR0913 - the options of the command
     title: str = TITLE,
     options: ScoreOptions | None = None,
     command: str = "",
+    data: str | PathLike[str] | None = None,
 ) -> Path:
     """Write a site that opens from disk, and return the path of its first page.
 
@@ -73,6 +77,7 @@ def write_site(  # noqa: PLR0913 - the options of the command
         title: Heading of the front page.
         options: Level and so on of the scores of predictions files.
         command: What made the site; it stands on every page.
+        data: Folder of prepared datasets, for pictures of items.
     """
     path = Path(out)
     if not single:
@@ -84,8 +89,26 @@ def write_site(  # noqa: PLR0913 - the options of the command
         options=options,
         title=title,
         command=command,
+        data=None if data is None else Path(data),
     )
     return write_contents(read_contents(request), path, single=single)
+
+
+def print_site(
+    *sources: SiteSource,
+    val: str | Path | Sequence[str | Path] = (),
+    names: Sequence[str] = (),
+    options: ScoreOptions | None = None,
+    console: Console | None = None,
+) -> None:
+    """Print what the front page of a site says; the arguments are of `write_site`."""
+    request = SiteRequest(
+        sources=sources,
+        val=[val] if isinstance(val, str | Path) else val,
+        names=names,
+        options=options,
+    )
+    print_contents(read_contents(request), console=console)
 
 
 def check_folder(out: Path) -> None:
@@ -128,6 +151,5 @@ def _write_pages(pages: Sequence[Page], contents: SiteContents, out: Path) -> No
         }
     for path, text in texts.items():
         (out / path).write_text(text, encoding="utf-8")
-    for page in pages:
-        for download in page.downloads:
-            (out / "files" / download.name).write_bytes(contents_of(download))
+    for name, content in file_contents(pages):
+        (out / "files" / name).write_bytes(content)

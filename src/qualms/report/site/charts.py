@@ -1,5 +1,7 @@
 """Figures on a page: the place of a chart, its read-out, its tools and its caption."""
 
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from qualms.report.figures import Drawing
@@ -75,6 +77,24 @@ def figure_of(
         downloads=downloads,
         on_demand=True,
     )
+
+
+def on_paper(drawing: Drawing, name: str, folder: Path | None) -> tuple[Download, ...]:
+    """Return a figure as PDF with its caption as text.
+
+    Args:
+        drawing: The figure.
+        name: Name of its data, after which the files are named.
+        folder: Where the PDF lies already; None to draw it, if matplotlib is installed.
+    """
+    caption = Download(name=f"{name}.txt", content=drawing.text.encode("utf-8"))
+    if folder is not None:
+        path = folder / f"{drawing.name}.pdf"
+        exists = path.is_file()
+        return (Download(name=f"{name}.pdf", content=path), caption) if exists else ()
+    if find_spec("matplotlib") is None:
+        return ()
+    return Download(name=f"{name}.pdf", content=drawing), caption
 
 
 def _tools(downloads: tuple[Download, ...]) -> Html:

@@ -321,7 +321,9 @@ def _curve_extent(mark: CurveMark) -> _Extent:
 
 def _bar_extent(mark: BarMark) -> _Extent:
     half = mark.width / 2 + 0.1
-    return _Extent((mark.x - half, mark.x + half), (0.0, mark.height, mark.high))
+    return _Extent(
+        (mark.x - half, mark.x + half), (0.0, mark.height, mark.low, mark.high)
+    )
 
 
 def _histogram_extent(mark: HistogramMark) -> _Extent:

@@ -14,6 +14,7 @@ from qualms.report.judged import table_cell
 from qualms.report.ordinary import ARROWS
 from qualms.report.site.contents import ShownBenchmark
 from qualms.report.site.markup import element, name
+from qualms.report.site.method_texts import method_page
 from qualms.report.site.page import Fragment, fragment, slug
 from qualms.report.site.tables import table_fragment
 from qualms.report.table import Column, Table, TableCell, TableLine
@@ -45,7 +46,11 @@ def leaderboard(shown: ShownBenchmark, tables: Sequence[Table], place: str) -> F
     boards = [
         fragment(
             table_fragment(
-                table, anchor, title=False, filters=line_labels(shown.report, table)
+                table,
+                anchor,
+                title=False,
+                filters=line_labels(shown.report, table),
+                pages=method_pages(shown.report),
             ),
             tag="div",
             data_of=box,
@@ -76,6 +81,12 @@ def leaderboard(shown: ShownBenchmark, tables: Sequence[Table], place: str) -> F
     return fragment(
         tabs if len(group) > 1 else title, *boards, tag="div", class_="boards"
     )
+
+
+def method_pages(report: BenchmarkReport) -> dict[str, str]:
+    """Return the page of the method of each row."""
+    rows = (row for row in report.rows if row.method)
+    return {row.name: f"{method_page(row.method)}.html" for row in rows}
 
 
 def line_labels(report: BenchmarkReport, table: Table) -> list[dict[str, str]]:

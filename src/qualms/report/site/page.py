@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from qualms.report.figures import Drawing
 from qualms.report.site.markup import Child, Html, element, html_of
 
 LONGEST_SLUG = 120
@@ -44,8 +45,8 @@ class Download:
 
     name: str
     """Name of the file, unique in the site: "retina_table_4.csv"."""
-    content: bytes | Path
-    """Its bytes, or a file to copy."""
+    content: bytes | Path | Drawing
+    """Its bytes, a file to copy, or a figure to draw as PDF."""
 
     def __post_init__(self) -> None:
         _check_name(self.name, r"[\w-][\w.-]*")

@@ -8,7 +8,7 @@ refer` says to the last digit.
 import base64
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from qualms.referral import (
 )
 from qualms.referral.shares import lower_percent
 from qualms.report.site.contents import ScoredFile, ShownBenchmark, SiteContents
+from qualms.report.site.first_runs import first_runs
 from qualms.runs import stored
 from qualms.spec import RunSpec
 
@@ -178,35 +179,12 @@ def _signs(verdicts: NDArray[np.int8]) -> str:
 
 def _of_benchmark(shown: ShownBenchmark) -> Iterator[PlanSource]:
     """Yield the first run of each kind on each variant of a benchmark."""
-    report = shown.report
-    variants = {variant.name: variant.label for variant in report.variants}
-    rows = {row.method: row.label for row in reversed(report.rows) if row.pool == 1}
-    first: dict[tuple[str, str], tuple[RunSpec, Path]] = {}
-    for run, folder in report.predictions():
-        spec = _spec_of(folder)
-        if spec is None:
-            continue
-        kind = str(run.get("variant", "")), replace(spec, seed=0).to_json()
-        if kind not in first or spec.seed < first[kind][0].seed:
-            first[kind] = (spec, folder)
-    for (variant, _), (spec, folder) in first.items():
-        paths = _paths(spec, folder)
+    for run in first_runs(shown):
+        paths = _paths(run.spec, run.folder)
         if paths:
             yield PlanSource(
-                label=f"{rows.get(spec.method.name, spec.method.name)} ({folder.name})",
-                group=", ".join(filter(None, (report.title, variants.get(variant)))),
-                path=paths[0],
-                on=tuple(paths[1:]),
+                label=run.label, group=run.group, path=paths[0], on=tuple(paths[1:])
             )
-
-
-def _spec_of(folder: Path) -> RunSpec | None:
-    """Return the spec of the run whose predictions are in a folder."""
-    try:
-        text = (folder.resolve().parent / "spec.json").read_text("utf-8")
-        return RunSpec.from_json(text)
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
 
 
 def _paths(spec: RunSpec, folder: Path) -> list[Path]:

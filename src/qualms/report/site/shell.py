@@ -9,13 +9,19 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
+from qualms.processes import cores, each
+from qualms.report._draw import drawn_pdf
+from qualms.report.figures import Drawing
 from qualms.report.site.assets import script, style
 from qualms.report.site.contents import Made, SiteContents
 from qualms.report.site.markup import Html, element, html_of, link
-from qualms.report.site.page import DataFile, Download, Page, plain_data
+from qualms.report.site.page import DataFile, Page, plain_data
 
+MANY = 8
+"""From so many figures on, several processes draw them."""
 SCRIPT, STYLE = "assets/site.js", "assets/site.css"
 _PAGE_LINK = re.compile(r'href="([\w-]+)\.html(#[\w.~%-]*)?"')
 _FILE_LINK = re.compile(r'href="files/([^"]+)"')
@@ -51,7 +57,7 @@ def single_text(pages: Sequence[Page], contents: SiteContents) -> str:
     )
     # Neither of them holds the end of its own element: tests say so.
     head = [Html(f"<style>{look}</style>"), Html(f"<script>{code}</script>")]
-    files = {file.name: file for page in pages for file in page.downloads}
+    files = dict(file_contents(pages))
     data = {each.name: each for page in pages for each in page.data}
     body = [
         _top(pages, current=None),
@@ -85,10 +91,21 @@ def data_script(data: Iterable[DataFile]) -> str:
     return "".join(f"qualms.put({_json(d.name)},{_json(d.value)});\n" for d in data)
 
 
-def contents_of(download: Download) -> bytes:
-    """Return the bytes of a download."""
-    content = download.content
-    return content if isinstance(content, bytes) else content.read_bytes()
+def file_contents(pages: Iterable[Page]) -> Iterator[tuple[str, bytes]]:
+    """Yield the name and bytes of each file that readers can save.
+
+    Figures are drawn by several processes where there are many.
+    """
+    files = {file.name: file.content for page in pages for file in page.downloads}
+    figures = {n: each for n, each in files.items() if isinstance(each, Drawing)}
+    for name, content in files.items():
+        if isinstance(content, bytes):
+            yield name, content
+        elif isinstance(content, Path):
+            yield name, content.read_bytes()
+    workers = cores() if len(figures) >= MANY else 1
+    drawn = each(drawn_pdf, list(figures.values()), workers=workers, script=False)
+    yield from zip(figures, drawn, strict=True)
 
 
 def _document(title: str, policy: str, head: list[Html], body: list[Html]) -> str:
@@ -138,7 +155,7 @@ def _top(pages: Sequence[Page], *, current: Page | None) -> Html:
         "header",
         element(
             "div",
-            link("index.html", mark, "qualms", class_="logo"),
+            link(pages[0].path, mark, "qualms", class_="logo"),
             element("nav", element("ul", items, class_="nav"), aria_label="Pages"),
             switch,
             class_="wrap",
@@ -195,7 +212,7 @@ def _data_block(data: DataFile) -> str:
     return f'<script {kind} data-name="{data.name}">{_json(data.value)}</script>'
 
 
-def _inside(download: Download) -> str:
-    """Return the address of a download that holds all of it."""
-    content = base64.b64encode(contents_of(download)).decode("ascii")
-    return f"data:text/plain;base64,{content}"
+def _inside(content: bytes) -> str:
+    """Return an address that holds a whole file."""
+    text = base64.b64encode(content).decode("ascii")
+    return f"data:application/octet-stream;base64,{text}"

@@ -60,21 +60,27 @@ class _NumberColumn(NamedTuple):
     def number(self, value: float) -> str:
         """Return a number of the column with its unit."""
         unit = f"\N{NO-BREAK SPACE}{self.column.unit}" if self.column.unit else ""
-        return signed(with_spread(value, math.nan, self._decimals)) + unit
+        return self._plain(value) + unit
+
+    def _plain(self, value: float) -> str:
+        """Return a number without its unit."""
+        return signed(with_spread(value, math.nan, self._decimals))
 
     def with_interval(self, cell: TableCell) -> list[Child]:
         """Return a number and its interval."""
         interval = signed(interval_text(cell, self._decimals))
         words: list[Child] = [element("b", self.number(cell.mean))]
+        if interval.startswith("["):  # the range of few seeds
+            interval = f"seeds {interval.strip('[]')}"
         if interval:
-            words.append(element("span", f" ({interval})", class_="interval"))
+            words.append(element("span", f", {interval}", class_="interval"))
         return words
 
     def span(self) -> str:
         """Return the least and the most of all rows."""
         values = [line.cell.mean for line in self.lines]
-        low, high = self.number(min(values)), self.number(max(values))
-        return low if low == high else f"{low} to {high}"
+        low, high = self._plain(min(values)), self.number(max(values))
+        return high if high.startswith(low) else f"{low}\N{EN DASH}{high}"
 
     @property
     def label(self) -> str:

@@ -8,6 +8,7 @@ qualms.charts.panels = (box, spec, figure) => {
   let share = spec.at;
   let frames = [];
   let sized = 0;
+  let clips = 0;
 
   const named = (panel, kinds) => panel.marks.filter((mark) => mark.name && kinds.includes(mark.kind));
   const series = () => [...new Set(spec.panels.flatMap((panel) => named(panel, ["curve", "point", "bar", "histogram", "cloud"]).map((mark) => mark.name)))];
@@ -23,7 +24,7 @@ qualms.charts.panels = (box, spec, figure) => {
     frame.base = panel.y.range[0];
     const svg = qualms.svg("svg", { class: "q", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${spec.title}. ${panel.title}${panel.empty ? `. ${panel.empty}` : ""}`, tabindex: curves(panel).length ? 0 : null }, frame.group);
     if (panel.empty) svg.append(qualms.label(panel.empty, width - 8, { x: width / 2, y: height / 2, "text-anchor": "middle" }));
-    for (const mark of panel.marks) svg.append(...qualms.marks[mark.kind](mark, frame, focus));
+    svg.append(clipped(panel, frame, panel.marks.flatMap((mark) => qualms.marks[mark.kind](mark, frame, focus))));
     if (labelled) svg.append(endLabels(panel, frame));
     frame.hover = qualms.svg("g", { class: "hover" });
     svg.append(frame.hover);
@@ -31,6 +32,15 @@ qualms.charts.panels = (box, spec, figure) => {
     if (curves(panel).length) listen(svg, panel, number, frame);
     const titles = panel.title ? [qualms.html("p", { class: "panel-title" }, qualms.html("bdi", {}, panel.title))] : [];
     return qualms.html("div", { class: "panel" }, ...titles, svg);
+  };
+
+  /* Marks within the axes: an interval may reach beyond a stated range. */
+  const clipped = (panel, frame, nodes) => {
+    if (panel.bare) return qualms.svg("g", {}, ...nodes);
+    clips += 1;
+    const id = `${figure.id}-clip-${clips}`;
+    const window = qualms.svg("rect", { x: frame.left - 6, y: frame.top - 7, width: frame.width - frame.left - frame.right + 12, height: frame.height - frame.top - frame.bottom + 8 });
+    return qualms.svg("g", {}, qualms.svg("clipPath", { id }, window), qualms.svg("g", { "clip-path": `url(#${id})` }, ...nodes));
   };
 
   const endLabels = (panel, frame) => {
@@ -110,14 +120,21 @@ qualms.charts.panels = (box, spec, figure) => {
     const head = [many ? panel.title : "", curves(panel).length ? `${panel.x.label || "x"} ${qualms.number(at)}` : ""].filter(Boolean).join(": ");
     readout.replaceChildren(
       ...(head ? [qualms.html("li", { class: "head" }, qualms.html("bdi", {}, head))] : []),
-      ...values.map(([mark, value, low, high]) => entry(mark, qualms.number(value), qualms.range(low, high))),
+      ...values.map(([mark, value, low, high]) => entry(mark, qualms.number(value), qualms.range(low, high), group(panel, mark, values))),
       ...(values.length ? [] : series().map((name) => entry(spec.panels.flatMap((each) => each.marks).find((mark) => mark.name === name), "", ""))),
     );
     readout.hidden = !readout.children.length;
   };
-  const entry = (mark, value, range) => {
+  /* Which of several groups on the x axis a bar or point is of, where names repeat. */
+  const group = (panel, mark, values) => {
+    const same = values.filter(([other]) => other.name === mark.name).length > 1;
+    if (!same || typeof mark.x !== "number" || !panel.x.ticks) return "";
+    const [, text] = panel.x.ticks.reduce((best, tick) => (Math.abs(tick[0] - mark.x) < Math.abs(best[0] - mark.x) ? tick : best));
+    return text ? `${text.replace(/\s+/g, " ")}: ` : "";
+  };
+  const entry = (mark, value, range, before = "") => {
     const swatch = qualms.svg("svg", { class: "swatch", viewBox: "0 0 14 10", "aria-hidden": "true" }, qualms.svg("path", { class: qualms.look(mark, "curve"), d: "M0,5H14" }));
-    const button = qualms.html("button", { type: "button", "aria-pressed": String(mark.name === focus) }, swatch, qualms.html("bdi", {}, mark.name), qualms.html("b", {}, value), qualms.html("small", {}, range));
+    const button = qualms.html("button", { type: "button", "aria-pressed": String(mark.name === focus) }, swatch, qualms.html("bdi", {}, before + mark.name), qualms.html("b", {}, value), qualms.html("small", {}, range));
     button.addEventListener("click", () => choose(mark.name === focus ? null : mark.name));
     return qualms.html("li", {}, button);
   };

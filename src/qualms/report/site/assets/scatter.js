@@ -26,7 +26,7 @@ qualms.charts.scatter = (box, spec, figure) => {
     box.replaceChildren(svg);
     readout.replaceChildren(...spec.points.map((point) => {
       const swatch = qualms.svg("svg", { class: "swatch", viewBox: "0 0 14 10", "aria-hidden": "true" }, qualms.svg("path", { class: `curve ${point.c}`, d: "M0,5H14" }));
-      const button = qualms.html("button", { type: "button", "aria-pressed": String(point.name === focus) }, swatch, qualms.html("bdi", {}, point.name), qualms.html("b", {}, qualms.number(point.y)), qualms.html("small", {}, point.detail));
+      const button = qualms.html("button", { type: "button", "aria-pressed": String(point.name === focus) }, swatch, qualms.html("bdi", {}, point.name), qualms.html("b", {}, qualms.number(point.y)), qualms.html("small", { class: "detail" }, point.detail));
       button.addEventListener("click", () => { focus = point.name === focus ? null : point.name; draw(sized); });
       return qualms.html("li", {}, button);
     }));

@@ -4,15 +4,14 @@ from collections.abc import Iterator, Sequence
 
 from qualms.report.benchmark_report import BenchmarkReport, EffectAnswer
 from qualms.report.figures import Drawing
-from qualms.report.site.charts import figure_of
+from qualms.report.site.charts import figure_of, file_link, on_paper
 from qualms.report.site.contents import ShownBenchmark, SiteContents
 from qualms.report.site.costs import cost_section
-from qualms.report.site.leaderboard import leaderboard, line_labels, main_tables
+from qualms.report.site.leaderboard import leaderboard, main_tables
 from qualms.report.site.markup import Child, Html, element, link, name
 from qualms.report.site.page import Fragment, Page, fragment, section, slug
-from qualms.report.site.tables import table_fragment
+from qualms.report.site.table_pages import placed_tables
 from qualms.report.site.verdicts import benchmark_sentences, sentence_list
-from qualms.report.table import Table
 from qualms.wording import plural
 
 _CLASSES = {
@@ -35,8 +34,9 @@ def benchmark(contents: SiteContents) -> Iterator[Page]:
             lead=report.note,
             chips=tuple(_chips(report)),
             simulated=report.simulated,
-            body=tuple(_sections(shown)),
+            body=tuple(_sections(shown, paper=contents.on_paper)),
         )
+        yield from _table_pages(shown)
 
 
 def _chips(report: BenchmarkReport) -> Iterator[str]:
@@ -50,7 +50,7 @@ def _chips(report: BenchmarkReport) -> Iterator[str]:
         yield f"{len(report.rows)} {plural(len(report.rows), 'row')}"
 
 
-def _sections(shown: ShownBenchmark) -> Iterator[Fragment]:
+def _sections(shown: ShownBenchmark, *, paper: bool) -> Iterator[Fragment]:
     report, tables = shown.report, main_tables(shown.report)
     if not report.complete:
         yield fragment(
@@ -71,13 +71,12 @@ def _sections(shown: ShownBenchmark) -> Iterator[Fragment]:
         yield section(f"{shown.slug}-leaderboard", "Leaderboard", board)
     yield from _answers(shown)
     if report.figures:
-        yield _figures(shown)
+        yield _figures(shown, paper=paper)
     costs = cost_section(shown, tables, shown.slug)
     if costs is not None:
         yield section(f"{shown.slug}-costs", "Costs", costs)
-    others = [table for table in report.tables if table not in tables[:1]]
-    if others:
-        yield _tables(shown, others)
+    if report.tables:
+        yield _table_list(shown)
     yield _making(shown)
 
 
@@ -94,9 +93,21 @@ def _answers(shown: ShownBenchmark) -> Iterator[Fragment]:
         yield section(
             f"{shown.slug}-findings",
             "Findings of the paper",
-            _answer_table(report.findings),
+            *_findings(report),
             about="Asked of the numbers of this page, with their intervals.",
         )
+
+
+def _findings(report: BenchmarkReport) -> Iterator[Html]:
+    """Yield the findings that are decided, and the others folded."""
+    decided = [a for a in report.findings if a.answer in _CLASSES]
+    others = [a for a in report.findings if a.answer not in _CLASSES]
+    if decided:
+        yield _answer_table(decided)
+    if others:
+        count = len(others)
+        words = f"{count} {plural(count, 'finding')} that cannot be told by these runs"
+        yield element("details", element("summary", words), _answer_table(others))
 
 
 def _answer_table(answers: Sequence[EffectAnswer]) -> Html:
@@ -120,15 +131,19 @@ def _class(answer: EffectAnswer) -> str:
     return _CLASSES.get(answer.answer, "warn")
 
 
-def _figures(shown: ShownBenchmark) -> Fragment:
+def _figures(shown: ShownBenchmark, *, paper: bool) -> Fragment:
+    folder = shown.report.folder
     captions: dict[str, Drawing] = {}
     figures = []
     for drawing in shown.report.figures:
         first = captions.setdefault(drawing.caption, drawing)
+        name = _figure_name(shown, drawing)
+        drawn = None if folder is None else folder / "figures"
         figures.append(
             figure_of(
                 drawing,
-                _figure_name(shown, drawing),
+                name,
+                downloads=on_paper(drawing, name, drawn) if paper else (),
                 caption=drawing.caption if first is drawing else _see(shown, first),
             )
         )
@@ -145,21 +160,37 @@ def _see(shown: ShownBenchmark, first: Drawing) -> Child:
     return ["Read as ", link(anchor, name(first.title)), "."]
 
 
-def _tables(shown: ShownBenchmark, tables: Sequence[Table]) -> Fragment:
-    folds = [
-        fragment(
-            element("summary", name(table.title, most=200)),
-            table_fragment(
-                table,
-                slug(f"{shown.slug}-{table.name}"),
-                title=False,
-                filters=line_labels(shown.report, table),
+def _table_list(shown: ShownBenchmark) -> Fragment:
+    """Return links to the tables, which have pages of their own."""
+    items = [
+        element(
+            "li",
+            link(f"{placed.page}.html#{placed.anchor}", name(placed.title, most=200)),
+            element(
+                "span", map(file_link, placed.fragment.downloads), class_="exports"
             ),
-            tag="details",
         )
-        for table in tables
+        for placed in placed_tables(shown)
     ]
-    return section(f"{shown.slug}-tables", "Tables", *folds)
+    return section(
+        f"{shown.slug}-tables-list",
+        "Tables",
+        element("ul", items, class_="plain links"),
+    )
+
+
+def _table_pages(shown: ShownBenchmark) -> Iterator[Page]:
+    report = shown.report
+    back = element("p", link(f"{shown.slug}.html", f"Everything about {report.name}"))
+    placed = placed_tables(shown)
+    for path in dict.fromkeys(each.page for each in placed):
+        tables = [each.fragment for each in placed if each.page == path]
+        yield Page(
+            path=f"{path}.html",
+            title=f"Tables of {report.name}",
+            simulated=report.simulated,
+            body=(fragment(back), *tables),
+        )
 
 
 def _making(shown: ShownBenchmark) -> Fragment:

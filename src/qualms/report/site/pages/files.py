@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from qualms.evaluate import Results, with_shown_items
 from qualms.report._scored import difference_table, score_notes
-from qualms.report.site.charts import figure_of
+from qualms.report.site.charts import figure_of, on_paper
 from qualms.report.site.contents import FileGroup, SiteContents
 from qualms.report.site.file_figures import file_drawings
 from qualms.report.site.file_scores import group_table, main_table, question_tables
@@ -35,7 +35,7 @@ def files(contents: SiteContents) -> Iterator[Page]:
             nav=group.title if few else "",
             order=60 + number,
             chips=tuple(_chips(group)),
-            body=tuple(_sections(group)),
+            body=tuple(_sections(group, paper=contents.on_paper)),
         )
 
 
@@ -47,14 +47,19 @@ def _chips(group: FileGroup) -> Iterator[str]:
         yield f"{len(group.files)} files with the same items"
 
 
-def _sections(group: FileGroup) -> Iterator[Fragment]:
+def _sections(group: FileGroup, *, paper: bool) -> Iterator[Fragment]:
     scored = with_shown_items(group.scored)
     yield fragment(*(_verdict(group, each.results) for each in group.files))
     drawings = list(file_drawings(scored.results))
     if drawings:
         figures = [
-            figure_of(drawing, slug(f"{group.slug}-{drawing.name}"))
+            figure_of(
+                drawing,
+                figure,
+                downloads=on_paper(drawing, figure, None) if paper else (),
+            )
             for drawing in drawings
+            if (figure := slug(f"{group.slug}-{drawing.name}"))
         ]
         yield section(
             f"{group.slug}-curves",
