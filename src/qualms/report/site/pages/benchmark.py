@@ -22,15 +22,20 @@ _CLASSES = {
 }
 
 
+MOST_IN_NAVIGATION = 8
+"""More benchmarks than this are found from the front page."""
+
+
 def benchmark(contents: SiteContents) -> Iterator[Page]:
     """Yield a page for each benchmark."""
+    few = len(contents.benchmarks) <= MOST_IN_NAVIGATION
     for number, shown in enumerate(contents.benchmarks):
         report = shown.report
         placed = placed_tables(shown)
         yield Page(
             path=f"{shown.slug}.html",
             title=report.title,
-            nav=report.name,
+            nav=report.name if few else "",
             order=10 + number,
             lead=report.note,
             chips=tuple(_chips(report)),
