@@ -2,7 +2,8 @@
 
 Every command is printed before it runs, so that it can be typed again. The files are
 made up (`examples/known_files.py`) and the benchmarks have simulated data, so nothing
-is downloaded. The last line names the site that shows everything that was made.
+is downloaded. Each part prints its findings and one table; the last line names the site
+that shows everything, which is opened where there is a display.
 """
 
 import itertools
@@ -11,6 +12,7 @@ import shlex
 import subprocess
 import sys
 import time
+import webbrowser
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,29 +27,41 @@ TASKS: tuple[Callable[[Path], known_files.Known], ...] = (
     known_files.segmentation,
     known_files.embedding,
 )
-BENCHMARKS = (
-    "retina/country --methods map,mc_dropout",
-    "regression",
-    "values --methods softmax,tta,ssn",
-    "url --methods ce,elk,losspred,sngp",
-)
-SHOWN = 20
-"""Lines of the first result that are printed."""
+BENCHMARKS = {
+    "retina/country --methods map,mc_dropout": "RETINA: does it help to refer the most"
+    " uncertain patients?",
+    "regression": "Regression: do prediction intervals keep their promise?",
+    "values --methods softmax,tta,ssn": "VALUES: which uncertainty of pixels is"
+    " useful, and for what?",
+    "url --methods ce,elk,losspred,sngp": "URL: does an embedding know what it will"
+    " confuse?",
+}
+"""What is run, and what it asks."""
+PARTS = len(BENCHMARKS) + 2
+"""Files of others, the benchmarks, and the site."""
+SHOWN = 24
+"""Lines of the first result that are printed at most."""
 
 
 def main(folder: Path) -> None:
+    """Make everything in `folder`."""
     started = time.monotonic()
     files = score_known_files(folder)  # first, as it takes seconds
     run_benchmarks(folder)
+    heading(PARTS, "The site: all of it, with a planner of referrals")
     site = folder / "site"
     qualms("report", str(folder / "runs"), *files, "--out", str(site))
     minutes = (time.monotonic() - started) / 60
     print(f"\nThe demo took {minutes:.1f} minutes. Everything it made is shown here:")
-    print((site / "index.html").resolve().as_uri())
+    address = (site / "index.html").resolve().as_uri()
+    print(address, flush=True)
+    if has_display():
+        webbrowser.open(address)
 
 
 def score_known_files(folder: Path) -> list[str]:
     """Score files of each task, compare with what must come out; return the files."""
+    heading(1, "Files of any framework: whose uncertainty can be trusted?")
     files = folder / "files"
     files.mkdir(parents=True, exist_ok=True)
     told: list[str] = []
@@ -64,18 +78,25 @@ def score_known_files(folder: Path) -> list[str]:
         told[-1] += f"  {agrees}"
         scored += itertools.takewhile(lambda word: word[:2] != "--", arguments)
     print("\nwhat each file was made to have, and what was scored")
-    print("\n".join(f"  {line}" for line in told))
+    print("\n".join(f"  {line}" for line in told), flush=True)
     return scored
 
 
 def run_benchmarks(folder: Path) -> None:
     """Train, predict and judge a choice of methods of each benchmark."""
-    for chosen in BENCHMARKS:
+    for number, (chosen, question) in enumerate(BENCHMARKS.items(), start=2):
+        heading(number, question)
         qualms(
-            *("run", *chosen.split(), "--preset", "demo"),
+            *("run", *chosen.split(), "--preset", "demo", "--brief"),
             *("--out", str(folder / "runs"), "--data", str(folder / "data")),
             *("--device", "cpu"),
         )
+
+
+def heading(number: int, words: str) -> None:
+    """Print the heading of a part."""
+    text = f"{number}/{PARTS}  {words}"
+    print(f"\n{text}\n{'─' * len(text)}", flush=True)
 
 
 def qualms(*arguments: str, show: bool | None = None) -> str:
@@ -83,10 +104,10 @@ def qualms(*arguments: str, show: bool | None = None) -> str:
 
     Args:
         arguments: what stands after `qualms`.
-        show: print the first lines of the output, or none; by default the command
+        show: print the first table of the output, or nothing; by default the command
             prints for itself, with its bars, and '' is given.
     """
-    print(f"\n$ {shlex.join(['qualms', *arguments])}", flush=True)
+    print(f"$ {shlex.join(['qualms', *arguments])}", flush=True)
     command = [sys.executable, "-m", "qualms", *arguments]
     if show is None:
         subprocess.run(command, check=True)
@@ -98,11 +119,27 @@ def qualms(*arguments: str, show: bool | None = None) -> str:
         encoding="utf-8",
         env={**os.environ, "PYTHONUTF8": "1"},
     )
-    lines = done.stdout.splitlines()
     if show:
-        print("\n".join(lines[:SHOWN]))
-    print(f"... {len(lines)} lines; the site shows all of them")
+        print("\n".join(first_tables(done.stdout.splitlines())))
     return done.stdout
+
+
+def first_tables(lines: list[str], most: int = SHOWN) -> list[str]:
+    """Return the first lines of an output, up to the end of a table."""
+    if len(lines) <= most:
+        return lines
+    shown = lines[:most]
+    ends = [number for number, line in enumerate(shown) if not line.strip()]
+    return [*shown[: ends[-1] if ends else most - 1], "… the site shows all of it"]
+
+
+def has_display() -> bool:
+    """Return whether somebody sits at a screen that can show a page."""
+    if not sys.stdout.isatty():
+        return False
+    screens = ("DISPLAY", "WAYLAND_DISPLAY")
+    on_screen = sys.platform in ("darwin", "win32")
+    return on_screen or any(os.environ.get(name) for name in screens)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,10 @@
 
 import runpy
 import shlex
+import subprocess
+import sys
+import webbrowser
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -36,3 +40,58 @@ def test_the_demo_of_values_has_all_scenarios_and_trains_one_seed(monkeypatch):
     # Each takes a quarter of a minute; an ensemble would take four more of each kind.
     assert len(trainings) == 3 * 2
     assert {run.seed for run in trainings} == {0}
+
+
+@pytest.fixture
+def demo(monkeypatch):
+    """The names of the demo, whose commands are noted and not run."""
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    names = runpy.run_path(str(EXAMPLES / "demo.py"))
+    commands = []
+
+    def run(command, **_):
+        commands.append(command[3:])
+        return subprocess.CompletedProcess(command, 0, stdout="a table\n")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    return names | {"commands": commands}
+
+
+@pytest.mark.parametrize("display", ["", ":0"])
+def test_the_demo_prints_headings_and_ends_with_the_site(
+    demo, display, tmp_path, monkeypatch, capsys
+):
+    opened = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    monkeypatch.setenv("DISPLAY", display)
+    demo["main"](tmp_path)
+    lines = capsys.readouterr().out.splitlines()
+    headings = [above for above, line in pairwise(lines) if set(line) == {"─"}]
+    assert [heading[:3] for heading in headings] == [f"{n}/6" for n in range(1, 7)]
+    assert max(map(len, headings)) <= 80
+    assert lines[-1] == (tmp_path / "site" / "index.html").as_uri()
+    assert opened == ([lines[-1]] if display else [])
+    names = [command[0] for command in demo["commands"]]
+    # What takes seconds comes first; the site shows runs and files of every task.
+    assert names == ["score"] * 4 + ["run"] * 4 + ["report"]
+    assert all("--brief" in c for c in demo["commands"] if c[0] == "run")
+    report = demo["commands"][-1]
+    assert str(tmp_path / "runs") in report
+    assert sum(str(tmp_path / "files") in word for word in report) == 5
+
+
+@pytest.mark.parametrize("count", [0, 1, 24, 25, 60])
+def test_the_first_tables_of_an_output_fit_a_screen(demo, count):
+    lines = ["" if number % 7 == 6 else f"line {number}" for number in range(count)]
+    shown = demo["first_tables"](lines)
+    assert len(shown) <= 24
+    assert shown[:-1] == lines[: len(shown) - 1]
+    if count <= 24:
+        assert shown == lines
+    else:
+        assert lines[len(shown) - 1] == ""  # a table is not cut
+    unbroken = demo["first_tables"]([f"line {number}" for number in range(count)])
+    assert len(unbroken) == min(count, 24)

@@ -2,7 +2,9 @@
 
 import importlib
 import sys
+from dataclasses import replace
 from importlib.metadata import EntryPoint
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +12,10 @@ from typer.testing import CliRunner
 
 import qualms
 from qualms import shelf
-from qualms.cli import app
+from qualms.cli import app, main
+from qualms.evaluate.protocol import protocol_of
+from qualms.launch._worker import _sentence as failure_text
+from qualms.report.benchmark import presentation_of
 from qualms.shelf import PartError, find
 from qualms.wording import error_words, plain_line
 
@@ -132,6 +137,8 @@ def test_a_broken_entry_point_does_not_stop_the_other_scores(
         ("return [0.5]", "score 'mine' must return a number, got list"),
         ("return probs", r"score 'mine' must return a number, got ndarray of shape"),
         ("return 1j", "score 'mine' must return a number, got complex"),
+        ("import sys; sys.exit('bye')", "score 'mine': SystemExit: bye"),
+        ("raise BaseException('x')", "score 'mine': BaseException: x"),
     ],
 )
 def test_a_score_of_ones_own_that_fails_is_named(outside, arrays, body, said, tmp_path):
@@ -165,6 +172,7 @@ def mine(probs, target):
         ("return None", "method 'mine' must return a Method, got NoneType"),
         ("return 3", "method 'mine' must return a Method, got int"),
         ("raise KeyError('x')", "method 'mine': KeyError 'x'"),
+        ("raise SystemExit(3)", "method 'mine': SystemExit: 3"),
         (f"raise RuntimeError({RED!r})", "method 'mine': RuntimeError: red alert"),
         ("raise ValueError('rate must be 1')", "method 'mine': rate must be 1"),
     ],
@@ -192,6 +200,79 @@ def test_factories_of_every_shelf_are_named(outside, shelf_name):
         find(shelf_name, "mine")()
 
 
+HOOKS = """
+from qualms.methods import Method
+def loss(kind):
+    if kind == "value":
+        raise ValueError("the loss must be a number\\nand more")
+    raise {"key": KeyError("x"), "type": TypeError("\\x1b[31mred")}[kind]
+def mine() -> Method:
+    return Method()
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("key", "method 'mine': KeyError 'x' (hooks.py, line 6)"),
+        ("type", "method 'mine': TypeError: red (hooks.py, line 6)"),
+        ("value", "method 'mine': the loss must be a number (hooks.py, line 5)"),
+    ],
+)
+def test_an_error_inside_a_part_names_it_and_its_line(
+    outside, kind, said, capsys, monkeypatch
+):
+    shelf.include([outside(HOOKS, "hooks")])
+    hooks = importlib.import_module("hooks")
+    monkeypatch.setattr("qualms.cli.app", lambda **_: hooks.loss(kind))
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    assert capsys.readouterr().err == f"qualms: {said}\n"
+    with pytest.raises(Exception) as raised:  # noqa: PT011 - of any class
+        hooks.loss(kind)
+    assert failure_text(raised.value) == said
+
+
+def test_a_file_with_several_parts_is_named_itself(outside):
+    text = HOOKS + "def other() -> Method:\n    return Method()\n"
+    shelf.include([outside(text, "hooks")])
+    with pytest.raises(KeyError) as raised:
+        importlib.import_module("hooks").loss("key")
+    assert shelf.outside_error(raised.value) == (
+        "a part in hooks.py: KeyError 'x' (hooks.py, line 6)"
+    )
+
+
+def test_errors_of_the_package_itself_are_not_those_of_parts(outside, monkeypatch):
+    shelf.include([outside(HOOKS, "hooks")])
+    with pytest.raises(LookupError) as raised:
+        find("methods", "nothing")
+    assert shelf.outside_error(raised.value) == ""
+    monkeypatch.setattr("qualms.cli.app", lambda **_: {}.attribute)
+    with pytest.raises(AttributeError):  # a fault of qualms keeps its traceback
+        main()
+
+
+@pytest.mark.parametrize("kind", ["protocol", "presentation"])
+def test_a_protocol_or_presentation_that_is_none_is_refused(kind):
+    benchmark = find("benchmarks", "regression")()
+    broken = replace(benchmark, **{kind: lambda: None})
+    asked = {
+        "protocol": lambda: protocol_of(broken),
+        "presentation": lambda: presentation_of(SimpleNamespace(benchmark=broken)),
+    }
+    said = f"the {kind} of regression must be a {kind.title()}, got NoneType; correct"
+    with pytest.raises(ValueError, match=said):
+        asked[kind]()
+
+
+def test_a_path_in_the_environment_that_is_not_there_is_named(monkeypatch, tmp_path):
+    monkeypatch.setenv("QUALMS_INCLUDE", str(tmp_path / "parts.py"))
+    with pytest.raises(ValueError, match="QUALMS_INCLUDE names: there is no"):
+        find("methods", "map")
+
+
 def test_what_foreign_code_says_is_one_plain_line():
     class OddError(Exception):
         def __str__(self):
@@ -202,3 +283,45 @@ def test_what_foreign_code_says_is_one_plain_line():
     assert plain_line(RED) == "red alert"
     assert plain_line("one\ntwo\x07") == "one"
     assert len(plain_line("a" * 10**6)) == 200
+
+
+@pytest.mark.parametrize(
+    "shelf_name", ["methods", "datasets", "networks", "benchmarks", "scores"]
+)
+@pytest.mark.parametrize(
+    "fault", ["raise SystemError('boom')", "import sys; sys.exit(2)"]
+)
+def test_a_broken_entry_point_does_not_stop_a_list(outside, shelf_name, fault):
+    before = CliRunner().invoke(app, ["list", shelf_name])
+    assert before.exit_code == 0
+    outside(fault, "broken_part", installed=[(shelf_name, "mine")])
+    told = CliRunner().invoke(app, ["list", shelf_name])
+    assert told.exit_code == 0
+    assert told.stdout == before.stdout
+    assert "brings 'mine', which cannot be loaded: System" in told.stderr
+
+
+def test_a_broken_benchmark_of_a_package_does_not_stop_the_others(outside, tmp_path):
+    outside("raise KeyError('x')", "broken_part", installed=[("benchmarks", "mine")])
+    words = ["run", "--methods", "map", "--dry-run", "--data", str(tmp_path)]
+    told = CliRunner().invoke(app, words)
+    assert told.exit_code == 0, told.output
+    assert "note: the installed package" in told.stdout
+    assert "cannot be loaded: KeyError 'x'; repair or remove it" in " ".join(
+        told.stdout.split()
+    )
+    named = CliRunner().invoke(app, ["run", "mine", "--dry-run"])
+    assert isinstance(named.exception, PartError)
+
+
+def test_a_broken_method_of_a_package_does_not_stop_a_prediction(outside):
+    import torch
+
+    outside("raise KeyError('x')", "broken_part", installed=[("methods", "mine")])
+    with pytest.raises(ValueError, match=r"trained with method 'swag'.* these can: "):
+        qualms.predict(
+            torch.nn.Linear(2, 2),
+            [torch.zeros(3, 2)],
+            task="classification",
+            method="swag",
+        )

@@ -331,8 +331,8 @@ ARRAYS = (
     _scored(
         "marks the two classes by -1 and 1",
         made.two(target=2 * made.BINARY - 1),
-        "said",
-        "no known class",
+        "refused",
+        "number two classes 0 and 1",
     ),
     _scored(
         "stores classes as 0.0 and 1.0",
@@ -396,7 +396,7 @@ ARRAYS = (
     ),
     _scored(
         "stores a negative variance",
-        made.values(var=np.full(made.N, -1.2)),
+        made.values(var=np.where(np.arange(made.N) == 7, -1.2, 9.0)),
         "refused",
         "'var' must be at least 0",
     ),
@@ -404,13 +404,13 @@ ARRAYS = (
         "stores a logarithm of the variance as var",
         made.values(var=np.full(made.N, np.log(0.3))),
         "refused",
-        "'var' must be at least 0",
+        "store np.exp(var)",
     ),
     _scored(
         "stores intervals upside down",
         made.intervals(lower=made.MEAN + 5, upper=made.MEAN - 5),
-        "said",
-        "0%",
+        "refused",
+        "must not be above 'upper'",
     ),
     _scored(
         "forgets the alpha of intervals",
@@ -428,7 +428,7 @@ ARRAYS = (
         "states the coverage 0.9 as alpha",
         made.intervals(header={"alpha": 0.9}),
         "said",
-        "aim at 10%",
+        "aim 10±5%",
     ),
     _scored(
         "puts the header into an array of objects",
@@ -562,14 +562,14 @@ FOLDERS = (
         "stores maps of one channel",
         _maps(mean_probs=np.full((1, 6, 8), 0.5, np.float32)),
         "refused",
-        "stack 1 - p and p",
+        "np.concatenate([1 - mean_probs, mean_probs])",
         file="maps",
     ),
     _scored(
         "stores one map of a rater without its axis",
         _maps(raters=np.zeros((6, 8), np.uint8)),
         "refused",
-        "put the rater axis first",
+        "add the rater axis",
         file="maps",
     ),
     _scored(

@@ -68,6 +68,8 @@ class Answer(NamedTuple):
         notes = re.split(r"\n(?=\S)|\n\s*(?=note:)", self.text)
         parts = [" ".join(note.split()) for note in notes]
         found = next((part for part in parts if words in part), " ".join(parts))
+        if found.find(words) > LONGEST:
+            found = f"... {found[found.index(words) :]}"
         return shortened(found.removeprefix("qualms: ").removeprefix("note: "))
 
 

@@ -288,6 +288,21 @@ PYTHON = (
         "12 items, classification",
     ),
 )
+
+
+def _fitted_on_itself() -> Any:
+    same = _batches()
+    return _predict(loader=same, val=same, method="temperature")
+
+
+FITTED = (
+    _model(
+        "fits a temperature on the items that are predicted",
+        _fitted_on_itself,
+        "said",
+        "val seems to hold the very items that are predicted",
+    ),
+)
 PICTURES: dict[str, Content] = {
     f"birds/{name}/{k}.png": made.picture(90 + k, (32, 32, 3))
     for name in ("owl", "wren")
@@ -344,4 +359,4 @@ COMMAND = (
         "choose one of these",
     ),
 )
-MISTAKES = (*PYTHON, *COMMAND)
+MISTAKES = (*PYTHON, *FITTED, *COMMAND)

@@ -301,6 +301,32 @@ TABLES = (
         options=f"{QUICK} -o dataset.task=regression",
     ),
 )
+TABLES += (
+    _table(
+        "spells a class in two ways",
+        "path,target",
+        lambda k: f"{k}.png,{('cat', 'Cat', 'owl', 'owl')[k % 4]}",
+        "said",
+        "'Cat' and 'cat'",
+    ),
+    _table(
+        "writes -999 for missing numbers",
+        "path,target",
+        lambda k: f"{k}.png,{-999 if k % 7 == 0 else k * 1.37:.2f}",
+        "said",
+        "targets are -999, far from the others",
+    ),
+    _table(
+        "tests on one class only",
+        "path,target,split",
+        lambda k: (
+            f"{k}.png,{'cat' if k < 12 else _name(k)},"
+            f"{'test' if k < 12 else 'val' if k < 20 else 'train'}"
+        ),
+        "said",
+        "no item of test is of the class owl",
+    ),
+)
 MASKS = (
     _masks(
         "has a mask without its picture",

@@ -705,23 +705,29 @@ def csv_text(value: Any) -> str:
     return "" if value is None else str(harmless(value))
 
 
+_BETWEEN = re.compile(r"[ ,;]+")
+"""What stands between several numbers of a cell."""
+
+
 def harmless(value: Any) -> Any:
     """Put a quote before a text that a spreadsheet would run as a formula.
 
-    >>> harmless("=1+1"), harmless("-0.5"), harmless("map")
-    ("'=1+1", '-0.5', 'map')
+    Numbers are none, also several with spaces, commas or semicolons between them.
+
+    >>> harmless("=1+1"), harmless("-0.5 -0.2"), harmless("map")
+    ("'=1+1", '-0.5 -0.2', 'map')
     """
-    if isinstance(value, str) and value.startswith(_FORMULA) and not _is_number(value):
+    if isinstance(value, str) and value.startswith(_FORMULA) and not _is_numbers(value):
         return f"'{value}"
     return value
 
 
-def _is_number(text: str) -> bool:
+def _is_numbers(text: str) -> bool:
     try:
-        float(text)
+        numbers = [float(part) for part in _BETWEEN.split(text)]
     except ValueError:
         return False
-    return text.isascii()
+    return bool(numbers) and text.isascii()
 
 
 def _arrow(distinct: tuple[Label, ...]) -> Any:

@@ -70,6 +70,19 @@ class RunCosts(NamedTuple):
     """Seconds to predict the crop of an item, if crops are predicted."""
 
 
+class RunProgress(NamedTuple):
+    """How far a run is, by the files in its folder."""
+
+    spec: RunSpec
+    done: bool
+    error: str
+    """Why the last attempt failed; '' if it did not."""
+    epochs: tuple[Mapping[str, Any], ...]
+    """What each epoch wrote: its number, loss, seconds and images per second."""
+    sign: float
+    """When it last wrote anything, in seconds since 1970."""
+
+
 def run_folder(out: Path, spec: RunSpec) -> Path:
     """Return the folder of the run of `spec` below `out`."""
     return out / spec.benchmark / spec.hash
@@ -212,6 +225,56 @@ def _mean(seconds: Sequence[float]) -> float | None:
 def why_failed(folder: Path) -> str:
     """Return the error of the last attempt if it failed, else ''."""
     return str(_read(folder / "failed.json").get("error", ""))
+
+
+def read_progress(folder: Path) -> RunProgress | None:
+    """Return how far the run in `folder` is; None if it holds no run.
+
+    Nothing is locked, so a process that works on the run is not disturbed.
+    """
+    try:
+        spec = RunSpec.from_json((folder / "spec.json").read_text(encoding="utf-8"))
+        lines = epochs_path(folder).read_text("utf-8", "replace").splitlines()
+    except FileNotFoundError as error:
+        if error.filename == str(folder / "spec.json"):
+            return None
+        lines = []
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return None
+    return RunProgress(
+        spec,
+        done=was_finished(folder),
+        error=why_failed(folder),
+        epochs=tuple(filter(None, map(_line_object, lines))),
+        sign=max((_changed(path) for path in folder.glob("*")), default=0.0),
+    )
+
+
+def log_end(folder: Path, size: int) -> str:
+    """Return the last so many bytes of the output of a run, from a whole line on."""
+    try:
+        with log_path(folder).open("rb") as file:
+            length = file.seek(0, os.SEEK_END)
+            file.seek(max(0, length - size))
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+    return text if length <= size else text.partition("\n")[2]
+
+
+def _line_object(line: str) -> dict[str, Any]:
+    """Return the object of a line; {} for one that is being written."""
+    try:
+        return _object(json.loads(line))
+    except ValueError:
+        return {}
+
+
+def _changed(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def describe(folder: Path, spec: RunSpec, facts: Mapping[str, Any]) -> None:

@@ -15,6 +15,7 @@ import inspect
 import os
 import pkgutil
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial, wraps
@@ -25,7 +26,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, get_type_hints
 
-from qualms.wording import error_words, suggest
+from qualms.wording import error_words, plain_line, suggest
 
 _VARIABLE = "QUALMS_INCLUDE"
 """Environment variable with the included paths, which child processes inherit."""
@@ -129,6 +130,20 @@ def refused(shelf: str) -> tuple[str, ...]:
     return _installed(shelf).refused if shelf in _SHELVES else ()
 
 
+def broken(shelf: str) -> Mapping[str, str]:
+    """Return what is wrong with parts of installed packages that cannot be loaded.
+
+    Nobody asked for them, so that what is about all parts goes on without them.
+    """
+    wrong = {}
+    for name, part in (_installed(shelf).parts if shelf in _SHELVES else {}).items():
+        try:
+            part.load()
+        except PartError as error:
+            wrong[name] = str(error)
+    return wrong
+
+
 def source_of(shelf: str, name: str) -> str:
     """Return a digest of the code of an outside part; '' for parts of the package."""
     part = outside_parts(shelf).get(name)
@@ -139,6 +154,49 @@ def source_of(shelf: str, name: str) -> str:
     for path in sorted(_with_imports(file)):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def outside_error(error: BaseException) -> str:
+    """Return a sentence on an error in the code of a part from outside; '' for others.
+
+    It names the part, or the file if that has several parts, and the line.
+    """
+    if isinstance(error, PartError):
+        return str(error)
+    parts = _parts_by_file()
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if frame.filename in parts:
+            file, called = Path(frame.filename).name, parts[frame.filename]
+            who = called[0] if len(called) == 1 else f"a part in {file}"
+            # Others have no sentence of their own.
+            is_sentence = isinstance(error, ValueError)
+            words = plain_line(str(error)) if is_sentence else error_words(error)
+            return f"{who}: {words} ({file}, line {frame.lineno})"
+    return ""
+
+
+def _parts_by_file() -> dict[str, list[str]]:
+    """Return what the parts of each file outside the package are called."""
+    files: dict[str, list[str]] = {}
+    for shelf in _SHELVES:
+        try:
+            parts = outside_parts(shelf)
+        except ValueError:  # a path in the environment that cannot be included
+            continue
+        for name, part in parts.items():
+            called = f"{shelf.removesuffix('s')} {name!r}"
+            files.setdefault(_file_of(part), []).append(called)
+    return files
+
+
+def _file_of(part: OutsidePart) -> str:
+    """Return the file of a part; '' if it cannot be loaded."""
+    if not part.installed:
+        return part.where
+    try:
+        return inspect.getfile(part.load())
+    except (PartError, TypeError):
+        return ""
 
 
 def _package_parts(shelf: str) -> tuple[str, ...]:
@@ -170,7 +228,9 @@ def _checked(shelf: str, name: str, function: Callable[..., Any]) -> Callable[..
     def make(*arguments: Any, **options: Any) -> Any:
         try:
             part = function(*arguments, **options)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # foreign code may also leave the program
             if type(error).__module__.startswith("qualms."):
                 raise
             if isinstance(error, ValueError):  # it refuses an option
@@ -197,6 +257,11 @@ def _included(text: str) -> Mapping[str, Mapping[str, OutsidePart]]:
     """Return the parts of the paths in `text` by shelf and name."""
     shelves: dict[str, dict[str, OutsidePart]] = {}
     for path in _paths(text):
+        if not Path(path).exists():
+            raise ValueError(
+                f"nothing to include at {path}, which {_VARIABLE} names: there is no"
+                " such file; check the path"
+            )
         parts = [part for file in _python_files(Path(path)) for part in _parts(file)]
         if not parts:
             raise ValueError(
@@ -269,7 +334,9 @@ def _imported(file: Path) -> ModuleType:
         sys.path.append(folder)
     try:
         return import_module(file.stem)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise ValueError(f"{file} cannot be included: {error_words(error)}") from error
 
 
@@ -346,7 +413,9 @@ def _loaded(point: EntryPoint) -> Any:
     """Return the part of an entry point."""
     try:
         part = point.load()
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise PartError(
             f"the installed package {_package(point)} brings {point.name!r}, which"
             f" cannot be loaded: {error_words(error)}; repair or remove it"

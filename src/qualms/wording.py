@@ -5,7 +5,7 @@ What code and files from outside say is cut to one line of plain text.
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _ESCAPE = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours, and moves of the cursor
@@ -33,6 +33,15 @@ def plural(count: int, noun: str) -> str:
     ('run', 'runs')
     """
     return noun if count == 1 else f"{noun}s"
+
+
+def listed_words(words: Sequence[str]) -> str:
+    """Return words as a list in a sentence.
+
+    >>> listed_words(["a"]), listed_words(["a", "b"]), listed_words(["a", "b", "c"])
+    ('a', 'a and b', 'a, b and c')
+    """
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
 def plain_line(text: str, length: int = _LINE) -> str:

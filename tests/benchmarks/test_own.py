@@ -2,9 +2,15 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+import qualms
+from plans import part_of
+from qualms import predictions, scores
 from qualms.benchmarks.own import own
+from qualms.evaluate.benchmark import judge_plan
+from qualms.report.benchmark import presentation_of
 from qualms.spec import Part, Task
 from qualms.study import GivenData
 
@@ -85,3 +91,53 @@ def test_images_of_more_than_8_bit_are_normalised_one_by_one():
     assert preset(deep=True).training["normalise"] == "item"
     numbers = preset(task=Task(name="regression")).training
     assert numbers["scale_targets"]
+
+
+def test_the_aurc_of_masks_is_that_of_scoring_their_file(tmp_path):
+    """It is called by the aggregation of maps that both use."""
+    given = replace(
+        GIVEN,
+        name="discs",
+        task=Task(name="segmentation", classes=2, space=2),
+        shape=(16, 16, 1),
+        seeds=(0,),
+    )
+    benchmark = own(given=given)
+    plan = part_of(benchmark.plan("discs"), rows=("map",))
+    (run,) = plan.runs
+    folder = tmp_path / "own" / run.hash / "predictions"
+    folder.mkdir(parents=True)
+    for split in run.splits:
+        write_discs(folder / split, header_of(run, split))
+    results = judge_plan(plan, tmp_path)
+    summary = presentation_of(results).tables(results)[0]
+    labels = [column.label for column in summary.columns]
+    shown = summary.lines[0].cells[labels.index("AURC by patches ↓")]
+    row = qualms.score(folder / "test")["aurc"]
+    assert row.settings == {"measure": "predictive", "aggregation": "patch"}
+    assert shown.mean == pytest.approx(row.value)
+
+
+def header_of(run, split):
+    return {
+        "task": "segmentation",
+        "dataset": run.dataset.name,
+        "split": split,
+        "method": run.method.name,
+        "seed": run.seed,
+        "hardware": "an invented machine",
+    }
+
+
+def write_discs(folder, header):
+    rng = np.random.default_rng(len(header["split"]))
+    with predictions.SegmentationWriter(folder, header=header) as writer:
+        for number in range(12):
+            inside = np.hypot(*np.mgrid[-8:8, -8:8]) < rng.uniform(3, 7)
+            near = np.hypot(*np.mgrid[-8:8, -8:8]) / 9 + rng.normal(0, 0.05, (16, 16))
+            prob = np.clip(1 - near, 0.01, 0.99)
+            maps = scores.sufficient_statistics(np.stack([1 - prob, prob])[None])
+            writer.add(
+                f"disc {number}",
+                predictions.Maps(**maps._asdict(), raters=inside[None].astype("u1")),
+            )

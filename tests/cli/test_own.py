@@ -199,10 +199,10 @@ def test_numbers_and_masks_are_judged_by_the_scores_of_their_tasks(here):
 @pytest.mark.usefixtures("undrawn")
 def test_groups_notes_and_overfitting_are_said(here):
     rng = np.random.default_rng(0)
-    lines = ["path,target,group,age"]
+    lines = ["path,target,group,age,extra/dose"]
     for number in range(60):
         save(here / "own" / f"{number}.png", rng.normal(100, 40, (6, 6)))
-        lines.append(f"{number}.png,{rng.normal():.3f},{'AB'[number % 2]},7")
+        lines.append(f"{number}.png,{rng.normal():.3f},{'AB'[number % 2]},7,{number}.5")
     (here / "own" / "items.csv").write_text("\n".join(lines))
     quick = ("-o", "epochs=200", "-o", "lr=0.02", "-o", "network.width=8")
     said = ran("--from", "own", "--methods", "gaussian", "--seeds", "0", *quick)
@@ -213,6 +213,10 @@ def test_groups_notes_and_overfitting_are_said(here):
     page = next(here.glob("runs/own/own/*/index.html")).read_text()
     assert "columns of items.csv that are not read: age" in page
     assert "intervals hold far fewer targets than they promise" in page
+    (file,) = here.glob("runs/own/own/*/predictions/gaussian-seed0/test.safetensors")
+    kept = read(file).arrays
+    names = [f"{dose - 0.5:.0f}.png" for dose in kept["extra/dose"]]
+    assert names == kept["item"].tolist()
 
 
 @pytest.mark.usefixtures("undrawn")

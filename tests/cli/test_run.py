@@ -114,6 +114,21 @@ def test_runs_are_made_and_those_that_failed_are_listed_last(run, fake, tmp_path
     assert "data: cells plain: ready (train 40, val 20, test 20)" in plan.output
 
 
+@pytest.mark.usefixtures("undrawn")
+def test_in_brief_findings_and_one_table_fit_a_terminal(run, fake, monkeypatch):
+    fake(fakes.predict)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    result = run("regression/cells", *TINY, "--methods", "gaussian", "--brief")
+    assert result.exit_code == 0, result.output
+    lines = result.output.splitlines()
+    start = next(n for n, line in enumerate(lines) if line.startswith("Table A1"))
+    assert len(lines[start:]) <= 24 + 2
+    assert max(len(line) for line in lines[start:-1]) <= 80
+    assert "note:" not in result.output
+    assert lines[-1].startswith("the page: ")
+    assert Path(lines[-1].removeprefix("the page: ")).is_file()
+
+
 def test_another_run_goes_on_where_the_first_ended(run, fake):
     asked = ("regression/cells", "--methods", "map", *SMALL, "--no-judge")
     run(*asked, "--seeds", "0,2", "--device", "cpu")
@@ -307,6 +322,23 @@ def test_a_folder_that_cannot_be_written_costs_no_time(
         (["regression/asset_wealth", "--preset", "paper"], "asset_wealth is not in"),
         (["regression/cells", "--device", "cuda:99"], "device must be there"),
         (["regression/cells", "--out", "FILE/runs"], "cannot write runs to"),
+        (["regression/cells", "-o", "patch=9"], "patch=9 is for segmentation, and th"),
+        (
+            ["regression/cells", "-o", "crop_pass=true"],
+            "is for embeddings, and this is",
+        ),
+        (
+            ["regression/cells", "-o", "select_by=val_auroc"],
+            "is for classification, and this is regression; select by 'val_loss'",
+        ),
+        (
+            ["values/toy_1", "-o", "class_weights=minibatch"],
+            "is for classification, and this is segmentation; leave it out",
+        ),
+        (
+            ["retina/country", "-o", "loss=dice_likelihood"],
+            "is for segmentation, and this is classification; train with loss='like",
+        ),
     ],
 )
 def test_a_dry_run_refuses_what_the_run_refuses(
@@ -361,13 +393,13 @@ def outcome(status, error="", seed=0):
     )
 
 
-def shown(*, terminal, monkeypatch, every=0.0):
+def shown(*, terminal, monkeypatch, every=0.0, brief=False):
     """What a view of some runs prints."""
     monkeypatch.setattr(progress, "EVERY", every)
     file = io.StringIO()
     console = Console(file=file, force_terminal=terminal, width=120)
     spec: RunSpec = fakes.spec()
-    with runs_view(3, console) as seen:
+    with runs_view(3, console, brief=brief) as seen:
         seen.data(spec.dataset, 1, 2)
         seen.data(spec.dataset, 2, 2)
         seen.epoch(spec, 3, 75, 0.123456, 2345.6, 90.0)
@@ -390,6 +422,37 @@ def test_elsewhere_than_in_a_terminal_progress_is_plain_lines(monkeypatch):
     ]
     seldom = shown(terminal=False, monkeypatch=monkeypatch, every=1000.0)
     assert "epoch" not in seldom
+
+
+def test_in_brief_lines_are_about_all_runs_together(monkeypatch):
+    lines = shown(terminal=False, monkeypatch=monkeypatch, brief=True).splitlines()
+    assert lines == [
+        "0 of 3 runs",
+        "cells, map, seed 0: the batch was [halved]",
+        "1 of 3 runs, about 0 s left",
+        "cells, map, seed 1: failed: the loss must be [finite]",
+        "2 of 3 runs, about 0 s left",
+        "3 of 3 runs",
+    ]
+    seldom = shown(terminal=False, monkeypatch=monkeypatch, every=1e3, brief=True)
+    assert "of 3 runs" not in seldom
+    assert "the loss must be [finite]" in seldom
+
+
+def test_the_time_left_is_told_by_the_pace_of_runs_that_were_made(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    file = io.StringIO()
+    monkeypatch.setattr(progress, "EVERY", 0.0)
+    spec: RunSpec = fakes.spec()
+    with runs_view(12, Console(file=file, width=120), brief=True) as seen:
+        for seed in (7, 8):  # what was done before says nothing about the pace
+            seen.ended(outcome("skipped", seed=seed))
+        now[0] = 500.0
+        seen.data(spec.dataset, 1, 1)
+        now[0] = 560.0
+        seen.epoch(spec, 10, 20, 0.1, 10.0, 60.0)  # half of one of ten runs
+    assert file.getvalue().splitlines()[-1] == "2 of 12 runs, about 19 min left"
 
 
 def test_in_a_terminal_progress_is_a_live_view(monkeypatch):

@@ -404,7 +404,30 @@ def test_columns_that_are_not_known_are_noted_and_not_read(pictures):
     rows = listed(pictures, age=range(40), hospital="AB" * 20)
     table(pictures / "items.csv", *rows)
     note = folder(pictures).notes[0]
-    assert note == "columns of items.csv that are not read: age, hospital"
+    assert note == (
+        "columns of items.csv that are not read: age, hospital; one that is called"
+        " extra/age is kept in the predictions"
+    )
+
+
+def test_columns_called_extra_are_kept(pictures, tmp_path):
+    ages = [*range(39), ""]
+    rows = listed(pictures, **{"extra/age": ages, "extra/who": ["a b", "c"] * 20})
+    table(pictures / "items.csv", *rows)
+    recipe = folder(pictures)
+    assert not [note for note in recipe.notes if "not read" in note]
+    splits = prepare(recipe, tmp_path / "cache", workers=1).dataset.splits
+    by_item = {row["path"]: row for row in rows}
+    for split in splits.values():
+        for name, age, who in zip(
+            split.item, split.extra["extra/age"], split.extra["extra/who"], strict=True
+        ):
+            assert who == by_item[name]["extra/who"]
+            text = by_item[name]["extra/age"]
+            assert age == float(text) if text != "" else np.isnan(age)
+    rows[0]["extra/age"] = 77
+    table(pictures / "items.csv", *rows)
+    assert folder(pictures).options != recipe.options
 
 
 def test_a_table_of_another_name_is_offered(pictures, tmp_path):
@@ -430,12 +453,38 @@ def test_one_file_in_two_classes_or_splits_is_noted(pictures, tmp_path):
     assert "scores there are too good" in leak
 
 
+def test_classes_that_are_spelt_nearly_alike_are_noted(pictures):
+    names = ["cat", "Cat", "owl", "snowy owl", "snowy_owl"] * 8
+    table(pictures / "items.csv", *listed(pictures, target=names))
+    (note,) = [note for note in folder(pictures).notes if "alike" in note]
+    assert note.endswith(": 'Cat' and 'cat'; 'snowy owl' and 'snowy_owl'")
+
+
+def test_classes_that_are_not_tested_are_noted(pictures):
+    split = ["train", "val", "test", "train"] * 10
+    names = ["fox" if n in (4, 7) else "owl" if n % 3 else "cat" for n in range(40)]
+    table(pictures / "items.csv", *listed(pictures, target=names, split=split))
+    (note,) = folder(pictures).notes
+    assert note.startswith("no item of test is of the class fox: nothing there tells")
+
+
+@pytest.mark.parametrize("code", [-999.0, 9999.0])
+def test_a_number_that_stands_for_a_missing_one_is_noted(pictures, code):
+    values = [n * 1.5 for n in range(40)]
+    table(pictures / "items.csv", *listed(pictures, target=values))
+    assert not [note for note in folder(pictures).notes if "targets" in note]
+    values[3] = values[9] = code
+    table(pictures / "items.csv", *listed(pictures, target=values))
+    (note,) = [note for note in folder(pictures).notes if "targets" in note]
+    assert note.startswith(f"2 of 40 targets are {code:g}, far from the others (0 to ")
+
+
 def test_small_test_sets_are_noted(pictures):
     split = ["test"] * 4 + ["val"] * 6 + ["train"] * 30
     rows = listed(pictures, split=split)
-    for row in rows[:4]:
+    for row in rows[:2]:
         row["target"] = "owl"
-    for row in rows[-4:]:
+    for row in rows[-2:]:
         row["target"] = "cat"
     table(pictures / "items.csv", *rows)
     (note,) = folder(pictures).notes
@@ -492,6 +541,11 @@ def test_links_to_nothing_are_refused(pictures):
     (pictures / "owl" / "99.png").symlink_to("elsewhere.png")
     with pytest.raises(DatasetError, match=r"99\.png is a link to elsewhere\.png"):
         folder(pictures)
+    (pictures / "owl" / "98.png").symlink_to("gone.png")
+    with pytest.raises(
+        DatasetError, match=r"so are 99\.png beside it; mend or remove "
+    ):
+        folder(pictures)
 
 
 def test_a_constant_is_nothing_to_learn(pictures):
@@ -508,7 +562,7 @@ def test_all_damaged_pictures_are_named(pictures):
     message = str(caught.value)
     assert all(f"{name}.png" in message for name in ("01", "02", "03"))
     assert "BytesIO" not in message
-    assert message.count("its bytes are those of no image") == 1
+    assert "cannot read 3 files (its bytes are those of no image): " in message
     assert message.endswith("repair them or remove them")
 
 

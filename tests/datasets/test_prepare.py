@@ -642,3 +642,38 @@ def test_a_damaged_header_of_a_stored_array_is_named(source, tmp_path, damage):
     assert image.read_bytes() != stored
     with pytest.raises(DatasetError, match=r"was damaged after the dataset.*delete"):
         open_dataset(folder)
+
+
+def faulty(kind: str, unit: Unit) -> LoadedItems:
+    if kind == "type":
+        return None + 1
+    if kind == "key":
+        return {}["x"]
+    if kind == "lists":
+        return LoadedItems(image=[[1]], target=[1], item=("a",))
+    return None
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("type", "fails with TypeError: unsupported operand type"),
+        ("key", "fails with KeyError 'x'; correct the function"),
+        ("lists", "fails with AttributeError: 'list' object has no attribute 'dtype'"),
+        ("none", "must return LoadedItems, got NoneType; correct the function"),
+    ],
+)
+def test_a_fault_in_the_code_of_a_dataset_names_it(
+    source, tmp_path, kind, said, workers
+):
+    recipe = recipe_of(source, load=partial(faulty, kind))
+    sentence = f"dataset 'fake': load of unit 'u0[0-9]' {said}"
+    with pytest.raises(DatasetError, match=sentence):
+        prepare(recipe, tmp_path / "cache", workers=workers)
+
+
+def test_a_load_that_other_processes_cannot_import_is_refused(source, tmp_path):
+    recipe = recipe_of(source, load=lambda _unit: None)
+    with pytest.raises(DatasetError, match="'fake': load must be a function of a modu"):
+        prepare(recipe, tmp_path / "cache", workers=2)

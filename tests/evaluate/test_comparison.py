@@ -52,6 +52,13 @@ def contrast(comparison, score, **settings):
     return found
 
 
+def test_copies_of_one_file_are_noted():
+    (note,) = compared(a=binary(), b=binary(), c=binary(noise=0.5)).notes
+    assert note == (
+        "a and b have the same value of every score: are they copies of one file?"
+    )
+
+
 def test_items_compare_as_texts_whatever_they_are_stored_as():
     number = np.arange(200)
     files = {
@@ -61,7 +68,7 @@ def test_items_compare_as_texts_whatever_they_are_stored_as():
     }
     comparison = compared(**files)
     assert comparison.contrasts
-    assert comparison.notes == ()
+    assert all("copies of one file?" in note for note in comparison.notes)
 
 
 def test_targets_compare_within_the_resolution_of_float32():
@@ -79,7 +86,7 @@ def test_a_copy_in_another_format_compares(tmp_path, ending):
     ]
     comparison = score_files(files, options=QUICK).comparison
     assert comparison.contrasts
-    assert comparison.notes == ()
+    assert all("copies of one file?" in note for note in comparison.notes)
 
 
 @pytest.mark.parametrize(
@@ -213,3 +220,146 @@ def test_intervals_of_equal_length_are_not_told_apart():
     found = contrast(compared(**files), "interval_length", interval="gaussian")
     assert found.tied == ("a", "b")
     assert {gap.p for gap in found.difference.values()} == {1.0}
+
+
+def test_files_of_one_name_are_compared_too(tmp_path):
+    for number, folder in enumerate(("a", "b")):
+        (tmp_path / folder).mkdir()
+        predictions.write(tmp_path / folder / "p.npz", binary(noise=1 + number))
+    scored = [qualms.score(tmp_path / f / "p.npz", resamples=0) for f in "ab"]
+    comparison = compare(scored)
+    assert comparison.names == ("p.npz (1)", "p.npz (2)")
+    (nll,) = (c for c in comparison.contrasts if c.score == "nll")
+    assert nll.best == "p.npz (1)"
+
+
+@pytest.mark.parametrize(
+    ("results", "got"),
+    [
+        ([], "none"),
+        (qualms.score(binary(), resamples=0), "one file"),
+        (["a.npz", "b.npz"], "str"),
+    ],
+)
+def test_what_cannot_be_compared_is_answered_with_what_to_say(results, got):
+    said = rf"a list of what qualms.score gives, got {got}; say compare\(\[qualms"
+    with pytest.raises(TypeError, match=said):
+        compare(results)
+
+
+def test_files_may_be_texts_and_a_single_one_needs_no_list(tmp_path):
+    path = str(predictions.write(tmp_path / "p.npz", binary()))
+    val = str(predictions.write(tmp_path / "v.npz", binary(seed=4)))
+    single = score_files(path, val=val, names="mine", options=QUICK)
+    (result,) = single.results
+    assert result.name == "mine"
+    assert result.row("ece", recalibration="temperature").value >= 0
+    both = score_files([path, path], options=QUICK)
+    assert len(both.results) == 2
+    with pytest.raises(TypeError, match="files must be paths of predictions files, go"):
+        score_files([result])
+    with pytest.raises(ValueError, match="files must name at least one predictions f"):
+        score_files([])
+
+
+def shuffled(arrays, seed=0):
+    order = np.random.default_rng(seed).permutation(len(arrays["target"]))
+    return {name: np.asarray(array)[order] for name, array in arrays.items()}
+
+
+def written(folder, **files):
+    return [
+        predictions.write(folder / f"{name}.npz", arrays, header=header)
+        for name, (arrays, header) in files.items()
+    ]
+
+
+def differences(scored):
+    return {
+        (each.key, name): (gap.value, gap.low, gap.high)
+        for each in scored.comparison.contrasts
+        for name, gap in each.difference.items()
+    }
+
+
+def test_items_with_the_same_names_are_paired_in_any_order(tmp_path):
+    marks = {"item": [f"scan {i}" for i in range(200)], "shifted": np.arange(200) < 80}
+    a, b = (binary(noise=n, **marks) for n in (1.0, 1.6))
+    as_they_are = score_files(written(tmp_path, a=(a, None), b=(b, None)))
+    expected = differences(as_they_are)
+    paths = written(tmp_path, a=(a, None), b=(shuffled(b), None))
+    scored = score_files(paths)
+    found = differences(scored)
+    assert found.keys() == expected.keys()
+    assert len(found) > 50
+    for key, value in expected.items():
+        assert found[key] == pytest.approx(value, nan_ok=True), key
+    assert any("b.npz has the items of" in note for note in scored.results[1].notes)
+    # Scored one by one, they are not paired, and it is said why.
+    comparison = compare([qualms.score(path, name=path.stem) for path in paths])
+    assert comparison.contrasts == ()
+    assert "the same items in another order" in comparison.notes[0]
+
+
+def test_segmented_items_are_paired_in_any_order(tmp_path):
+    def folder(name, rows, draws):
+        rng = np.random.default_rng(draws)
+        with predictions.SegmentationWriter(tmp_path / name) as writer:
+            for row in rows:
+                inside = np.hypot(*np.mgrid[-6:6, -6:6]) < 2 + row / 4
+                prob = np.clip(0.8 * inside + 0.2 * rng.random((draws, 12, 12)), 0, 1)
+                both = np.stack([1 - prob, prob], 1)
+                maps = qualms.scores.sufficient_statistics(both)._asdict()
+                raters = inside[None].astype(np.uint8)
+                writer.add(f"scan {row}", predictions.Maps(**maps, raters=raters))
+        return tmp_path / name
+
+    scored = score_files([folder("a", range(12), 3), folder("b", range(12)[::-1], 2)])
+    assert any(c.score == "dice" for c in scored.comparison.contrasts)
+    assert scored.comparison.notes == ()
+
+
+def test_validation_files_in_another_order_are_the_same(tmp_path):
+    names = {"item": [f"scan {i}" for i in range(400)]}
+    paths, vals = [], []
+    for number, error in enumerate((1.0, 1.4)):
+        arrays = regression(error=error) | names
+        val = regression(error=error, seed=5) | {"item": [f"v{i}" for i in range(400)]}
+        change = shuffled if number else dict
+        paths += written(tmp_path, **{f"p{number}": (change(arrays), None)})
+        vals += written(tmp_path, **{f"v{number}": (change(val), None)})
+    scored = score_files(paths, val=vals)
+    each = contrast(scored.comparison, "coverage", interval="conformal")
+    assert each.reason == ""
+
+
+def test_intervals_of_different_kinds_are_compared_by_coverage_and_length(tmp_path):
+    gaussian = regression(width=1.1)
+    quantiles = {
+        "target": gaussian["target"],
+        "mean": gaussian["mean"],
+        "lower": gaussian["mean"] - 2.5,
+        "upper": gaussian["mean"] + 2.5,
+    }
+    files = {"a": (gaussian, None), "b": (quantiles, {"alpha": 0.1})}
+    scored = score_files(written(tmp_path, **files))
+    for score in ("coverage", "interval_length", "interval_score"):
+        each = contrast(scored.comparison, score, interval="uncalibrated")
+        assert set(each.difference) == {"a", "b"}
+        assert each.reason == ""
+    length = contrast(scored.comparison, "interval_length", interval="uncalibrated")
+    assert (length.best, length.tied) == ("a", ("a",))
+    assert any("gaussian in a; as predicted in b" in n for n in scored.results[0].notes)
+    # Of one kind, they keep their name.
+    same = score_files(written(tmp_path, a=(gaussian, None), c=(gaussian, None)))
+    assert contrast(same.comparison, "interval_length", interval="gaussian")
+
+
+def test_intervals_with_different_aims_are_not_compared(tmp_path):
+    arrays = regression()
+    files = {f"a{alpha}": (arrays, {"alpha": alpha}) for alpha in (0.1, 0.2)}
+    comparison = score_files(written(tmp_path, **files)).comparison
+    for score in ("coverage", "interval_length"):
+        each = contrast(comparison, score, interval="gaussian")
+        assert "aim at different coverages" in each.reason
+    assert contrast(comparison, "mae").reason == ""

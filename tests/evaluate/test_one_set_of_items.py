@@ -82,7 +82,7 @@ def test_all_items_together_on_request(arrays, drawn):
     assert together.verdict[-1].answer == "no"
     text = printed(together, brief=True)
     assert "all items (240)" in text
-    assert "in-domain and shifted ones together" in text
+    assert "about in-domain and shifted items together" in text
     assert not any("in-domain" in names for names in drawn(together).values())
     shifted = qualms.score(arrays, resamples=0, subset="shifted")
     assert shifted["accuracy"].value == pytest.approx(right(arrays, SHIFTED))

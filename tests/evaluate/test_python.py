@@ -190,7 +190,7 @@ def test_batches_that_do_not_fit_are_refused_at_once():
 def test_a_wrong_word_in_python_ends_in_a_sentence():
     with pytest.raises(ValueError, match="Did you mean 'classification'"):
         qualms.Accumulator("clasification")
-    with pytest.raises(TypeError, match=r"compare takes what qualms\.score gives, got"):
+    with pytest.raises(TypeError, match=r"a list of what qualms\.score gives, got"):
         qualms.evaluate.compare(["a.npz", "b.npz"])
     results = qualms.score({"target": [0, 1, 1], "prob": [0.2, 0.7, 0.4]}, resamples=0)
     with pytest.raises(LookupError, match=r"no 'ecee' .* Did you mean 'ece'\?"):

@@ -96,8 +96,12 @@ class TestOwnUncertainties:
         )
         shift = results.row("ood_auroc", uncertainty="mine", aggregation="patch")
         assert shift.value == 1.0
-        # The built-in measures come first and stay as they are.
-        assert results.row("aurc").settings["measure"] == "predictive"
+        # The file is judged by its own, and the built-in measures stay as they are.
+        assert results.row("aurc").settings["uncertainty"] == "mine"
+        (finds_errors,) = (a for a in results.verdict if a.question == "finds_errors")
+        assert "by mine, patch; cut" in finds_errors.because
+        assert "by predictive" in finds_errors.because
+        assert results.row("aurc", measure="predictive").subset == "in_domain"
         assert "MI" not in str(rows_of(results))
 
     def test_numbers_of_items_are_judged_without_aggregation(self, folder):
@@ -172,7 +176,12 @@ class TestOwnUncertainties:
         assert any("own uncertainty maps belong to single" in n for n in pooled.notes)
         results = qualms.score(pooled, options=BARE)
         assert not any("uncertainty" in row.settings for row in results.rows)
-        assert predictions.pool([folder, folder]).get("uncertainty/whole") is not None
+        assert (
+            predictions.pool([folder, predictions.read(folder)]).get(
+                "uncertainty/whole"
+            )
+            is not None
+        )
 
     def test_arrays_in_python_are_scored_alike(self, folder):
         read = predictions.read(folder)
@@ -199,6 +208,38 @@ class TestOwnUncertainties:
         assert "own uncertainty maps: mine" in printed
 
 
+class TestDraws:
+    def test_any_number_of_draws_is_scored_and_pooled_by_its_weight(self, tmp_path):
+        draws = [1, 4, 2, 3, 5, 1]
+        items = [disc_maps(row, draws=m) for row, m in enumerate(draws)]
+        folder = written(tmp_path / "p", items)
+        results = qualms.score(folder, options=BARE)
+        measures = {row.settings.get("measure") for row in results.rows}
+        assert measures >= {"predictive", "aleatoric", "epistemic"}
+        patches = [
+            scores.aggregate_patch(
+                scores.uncertainty_maps(m.mean_probs, m.expected_entropy).epistemic
+            )
+            for m in predictions.read(folder).maps
+        ]
+        found = results.row("aurc", measure="epistemic", aggregation="patch")
+        np.testing.assert_allclose(found.entry.uncertainty, patches, atol=1e-5)
+        assert "draws: 1 to 5 per item" in cli("check", folder)
+        other = [disc_maps(row, draws=2) for row in range(6)]
+        pooled = predictions.pool([folder, written(tmp_path / "two", other)])
+        for row, maps in enumerate(pooled.maps):
+            assert len(maps.draw_labels) == draws[row] + 2
+            first, second = items[row].mean_probs, other[row].mean_probs
+            mean = (draws[row] * first + 2 * second) / (draws[row] + 2)
+            np.testing.assert_allclose(maps.mean_probs, mean, atol=1e-6)
+
+    def test_one_draw_for_every_item_has_one_measure(self, tmp_path):
+        folder = written(tmp_path / "p", [disc_maps(r, draws=1) for r in range(4)])
+        results = qualms.score(folder, options=BARE)
+        measures = {r.settings.get("measure") for r in results.rows}
+        assert measures == {None, "predictive"}
+
+
 class TestUnlabelledItems:
     """Items without raters count where no label is needed: in detecting a shift."""
 
@@ -223,6 +264,9 @@ class TestUnlabelledItems:
                 assert mine.value == pytest.approx(row.value, nan_ok=True), row.key
                 assert mine.n == row.n
         assert any("items without a labelled pixel: 10" in n for n in found.notes)
+        checked = cli("check", folder)
+        assert "raters: 2, and none for 10 items" in checked
+        assert f"shifted: {ITEMS // 2} of {ITEMS} items" in checked
 
     def test_a_file_without_any_label_says_how_well_shift_is_detected(self, tmp_path):
         items = [unlabelled(disc_maps(row)) for row in range(ITEMS)]
@@ -261,7 +305,7 @@ class TestUnlabelledItems:
     def test_unlabelled_items_are_pooled(self, tmp_path):
         items = [unlabelled(disc_maps(row)) for row in range(4)]
         folder = written(tmp_path / "p", items)
-        pooled = predictions.pool([folder, folder])
+        pooled = predictions.pool([folder, predictions.read(folder)])
         assert pooled.maps[3].raters.shape == (0, SIDE, SIDE)
         assert len(pooled.maps[3].draw_labels) == 6
 
@@ -422,7 +466,7 @@ class TestRegions:
         assert found.value == pytest.approx(scores.aurc(1 - dice, np.array(patches)))
 
     def test_pools_average_sigmoids(self, folder):
-        pooled = predictions.pool([folder, folder])
+        pooled = predictions.pool([folder, predictions.read(folder)])
         assert pooled.maps[0].draw_labels.shape == (6, 2, SIDE, SIDE)
         first = qualms.score(folder, options=BARE)
         assert qualms.score(pooled, options=BARE).row("dice").value == pytest.approx(

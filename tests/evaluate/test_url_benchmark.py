@@ -1,5 +1,7 @@
 """Judging URL from predictions files alone."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
@@ -228,3 +230,20 @@ def test_lengths_of_embeddings_are_drawn(judged):
         assert list(histogram.parts) == ["upstream", *SETS]
         for part in histogram.parts.values():
             assert part.sum() == pytest.approx(1.0)
+
+
+def test_a_copy_under_another_name_is_judged_alike(judged, tmp_path):
+    """The protocol is named by a field, and never found by the benchmark's name."""
+    copy = replace(PLAN, benchmark=replace(BENCHMARK, name="mine"))
+    make_embedding_runs(copy, tmp_path)
+    mine = judge_plan(copy, tmp_path, options=BARE)
+    assert [r.value for r in mine.table] == pytest.approx(
+        [r.value for r in judged.table], nan_ok=True
+    )
+    # Without it, only the items of the variant are judged, and that is said.
+    bare = replace(PLAN, benchmark=replace(BENCHMARK, name="mine", protocol=None))
+    few = judge_plan(bare, tmp_path, options=BARE)
+    assert len(few.table) < len(judged.table)
+    (note,) = [note for note in few.notes if note.startswith("not judged: splits")]
+    assert "birds:test" in note
+    assert "Benchmark mine names no protocol" in note

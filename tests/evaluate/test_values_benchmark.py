@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from evaluate.made_maps import MODELS, QUERIES, made_benchmark, make_map_runs, street
+from plans import part_of
 from qualms import predictions, scores
 from qualms.benchmarks.values import values
 from qualms.benchmarks.values._entries import (
@@ -510,3 +511,21 @@ def test_memory_does_not_grow_with_the_number_of_items():
     peaks = [peak_of(lambda f=f: measure_items(f, reading, alone)) for f in (few, many)]
     # A few dozen numbers of each item stay, and none of its maps.
     assert peaks[1] - peaks[0] < 54 * large.expected_entropy.nbytes / 2
+
+
+def test_a_pool_without_labels_has_the_same_scores(tmp_path):
+    plan = part_of(made_benchmark().plan("demo"), rows=("ttd",), variants=("lidc",))
+    plan = replace(plan, seeds=(0,), alone=(0,), pools=((0,),))
+    make_map_runs(plan, tmp_path)
+    options = ScoreOptions(resamples=0, workers=1)
+    before = judge_plan(plan, tmp_path, options=options)
+    (pool,) = tmp_path.rglob("predictions/pool")
+    labelled = predictions.read(pool)
+    bare = [replace(maps, raters=np.empty(0, np.uint8)) for maps in labelled.maps]
+    predictions.write(pool, replace(labelled, maps=bare))
+    after = judge_plan(plan, tmp_path, options=options)
+    assert [len(maps.raters) for maps in predictions.read(pool).maps] == [0] * 12
+    assert [(n.labels, n.values) for n in after.table] == [
+        (n.labels, n.values) for n in before.table
+    ]
+    assert len(after.table.where(score="ood_auroc").computed()) > 10

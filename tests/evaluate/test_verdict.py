@@ -7,6 +7,8 @@ from rich.console import Console
 import qualms
 from qualms import predictions, scores
 from qualms.evaluate import Scored, ScoreOptions
+from qualms.evaluate._verdict import DASH, _beside_cut
+from qualms.inference import Bounded
 from qualms.report import print_results
 
 BARE = ScoreOptions(resamples=0)
@@ -200,3 +202,54 @@ def test_what_is_printed_fits_a_screen(source, request):
 def test_ten_right_items_do_not_show_calibration():
     arrays = {"prob": np.full(10, 0.98), "target": np.ones(10, int)}
     assert answers(arrays)["calibrated"] == "cannot be told"
+
+
+def test_the_cut_is_said_where_it_decides():
+    """Whoever reads an answer can compare the interval with the cut."""
+    shifted = qualms.score(classified(300, shift=0.4), options=BARE)
+    said = {answer.question: answer.because for answer in shifted.verdict}
+    assert said["accurate"].endswith("; cut 0.1")
+    assert said["calibrated"].endswith("; cut 0.05")
+    error = 1 - shifted["accuracy"].value
+    assert f"; cut {0.9 * error:.2f}"[:9] in said["finds_errors"]
+    assert said["survives_shift"].endswith("; cut 0.05")
+    # Both changes have the interval that is compared.
+    assert said["survives_shift"].count(" to ") == 2
+    regression = qualms.score(numbers(300), options=BARE)
+    said = {answer.question: answer.because for answer in regression.verdict}
+    assert "; cut " in said["accurate"]
+    assert said["calibrated"].endswith("; aim 90±5%")
+    assert "cut 85%; error" in said["survives_shift"]
+    assert said["survives_shift"].endswith("times as large, cut 1.1")
+    embeddings = qualms.score(embedded(90, noise=0.5), options=BARE)
+    said = {answer.question: answer.because for answer in embeddings.verdict}
+    assert "; cut 0.55, coin 0.5" in said["finds_errors"]
+    assert ", the largest class" in said["accurate"]
+
+
+def test_an_interval_that_nearly_touches_the_cut_is_written_with_more_digits():
+    # 0.0503 would else be written as 0.050, which is the cut.
+    text = _beside_cut(Bounded(0.061, 0.0503, 0.07), 0.05)
+    assert text == f"0.0610 (0.0503{DASH}0.0700); cut 0.05"
+    text = _beside_cut(Bounded(-0.3, -0.4, 0.2), 0.1)
+    assert text == "-0.30 (-0.40 to 0.20); cut 0.1"
+
+
+def test_worse_than_guessing_is_called_that():
+    rng = np.random.default_rng(0)
+    target = rng.integers(0, 2, 300)
+    prob = np.where((rng.random(300) < 0.65) ^ (target == 1), 0.8, 0.2)
+    results = qualms.score({"prob": prob, "target": target}, options=BARE)
+    assert results["mcc"].high < 0
+    assert results.verdict[0].words == "worse than guessing"
+    assert results.verdict[0].answer == "no"
+    chance = {"prob": rng.random(4000), "target": rng.integers(0, 2, 4000)}
+    assert qualms.score(chance).verdict[0].words == "hardly better than guessing"
+    value = rng.normal(size=300)
+    far = {"mean": -value, "target": value}
+    assert qualms.score(far).verdict[0].words == "worse than a constant"
+    console = Console(width=80)
+    with console.capture() as capture:
+        scored = Scored(results=(results, results))
+        print_results(scored, brief=True, console=console)
+    assert "no, worse" in capture.get()

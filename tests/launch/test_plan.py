@@ -499,7 +499,11 @@ def test_a_config_of_all_runs_cannot_change_the_selection_either(monkeypatch):
         preset = replace(base.presets["demo"], variants=variants)
         configs = {"sly": Config(options={"select_by": "val_referral"})}
         return replace(
-            base, presets={"demo": preset}, configs=configs, selections=selections
+            base,
+            task="classification",
+            presets={"demo": preset},
+            configs=configs,
+            selections=selections,
         )
 
     def find_two(shelf, name):

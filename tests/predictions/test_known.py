@@ -75,8 +75,8 @@ def test_segmented_items_may_be_unknown(tmp_path):
 
 
 def test_runs_that_disagree_on_what_is_known_are_not_pooled():
-    a = build(made.classification() | {"known": SOME})
-    assert pool([a, a]).arrays["known"].tolist() == SOME.tolist()
+    a, other = (build(made.classification() | {"known": SOME}) for _ in range(2))
+    assert pool([a, other]).arrays["known"].tolist() == SOME.tolist()
     arrays = made.regression()
     b, c = (build(arrays | {"known": flags}) for flags in (SOME, ~SOME))
     with pytest.raises(PredictionsError, match="'known' differs, row 0 is False in"):
@@ -107,10 +107,10 @@ def test_files_without_targets_are_pooled_and_may_take_them_from_another():
     bare = {name: array for name, array in whole.items() if name != "target"}
     pooled_predictions = pool([build(bare), build(bare)])
     assert pooled_predictions.draws == 2 * made.DRAWS
-    assert pooled_predictions.notes == (NO_TARGET,)
+    assert pooled_predictions.notes[0] == NO_TARGET
     mixed = pool([build(bare), build(whole)])
     assert mixed.arrays["target"].tolist() == whole["target"].tolist()
-    assert mixed.notes == ()
+    assert NO_TARGET not in mixed.notes
 
 
 class TestWhatWouldBeLost:
@@ -210,9 +210,10 @@ def test_extra_arrays_must_be_numbers_or_text():
 
 
 def test_extra_arrays_of_single_runs_are_left_out_of_a_pool():
-    a, b = (build(made.classification() | {"extra/x": [k]}) for k in (1, 2))
-    assert pool([a, a]).arrays["extra/x"].tolist() == [1]
-    assert "array 'extra/x' belongs to single runs" in pool([a, b]).notes[-1]
+    a, b, c = (build(made.classification() | {"extra/x": [k]}) for k in (1, 2, 1))
+    assert pool([a, c]).arrays["extra/x"].tolist() == [1]
+    note = "array 'extra/x' belongs to single runs"
+    assert any(note in said for said in pool([a, b]).notes)
 
 
 class TestLogits:

@@ -183,7 +183,9 @@ class TestSegmentation:
 
     def test_pools_can_be_pooled_and_written(self, folders, tmp_path):
         a, b = (read(folder) for folder in folders)
-        at_once, in_steps = pool([a, b, a]), pool([pool([a, b]), a])
+        again = read(folders[0])
+        at_once, in_steps = pool([a, b, again]), pool([pool([a, b]), again])
+        assert any("are equal: one run?" in note for note in at_once.notes)
         for mine, theirs in zip(at_once.maps, in_steps.maps, strict=True):
             np.testing.assert_allclose(mine.mean_probs, theirs.mean_probs, atol=1e-6)
             np.testing.assert_array_equal(mine.draw_labels, theirs.draw_labels)
@@ -305,10 +307,10 @@ def test_runs_of_different_kinds_are_not_pooled():
 def test_intervals_and_embeddings_are_not_draws():
     interval = build(made.intervals(), header={"alpha": 0.1})
     with pytest.raises(PredictionsError, match="are intervals, not draws"):
-        pool([interval, interval])
+        pool([interval, build(made.intervals(), header={"alpha": 0.1})])
     embedding = build(made.embedding())
     with pytest.raises(PredictionsError, match="embeddings of different runs share no"):
-        pool([embedding, embedding])
+        pool([embedding, build(made.embedding())])
 
 
 def test_a_pool_needs_a_list_of_sources(tmp_path):

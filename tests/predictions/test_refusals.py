@@ -117,11 +117,6 @@ REFUSED = [
         changed(cls, uncertanty__mi=np.zeros(N)),
         "Did you mean 'uncertainty/mi'?",
     ),
-    (
-        changed(reg, uncertainty__mi=np.zeros(N)),
-        "array 'uncertainty/mi' is not part of regression predictions; write it as "
-        "'select/mi'",
-    ),
     (changed(cls, select__mi=np.zeros(N)), "write it as 'uncertainty/mi'"),
     (
         changed(dict, mean_probs=[1.0], raters=[1]),
@@ -281,7 +276,11 @@ REFUSED = [
     ),
     (
         changed(reg, var=put((0, 4), -0.5)),
-        "array 'var' must be at least 0, draw 0, row 4 is -0.5",
+        "array 'var' must be at least 0, draw 0, row 4 is -0.5; correct the value",
+    ),
+    (
+        changed(reg, var=np.log),
+        "if these are logarithms of the variance, store np.exp(var)",
     ),
     (
         changed(emb, votes=put((4, 1), -1)),

@@ -251,3 +251,23 @@ def test_captions_and_keys_are_those_of_the_layout():
     assert table.keys == {"preset": "demo", "selection": "in_domain"}
     # Of (0.8, 0.9): the standard error divides by n - 1.
     assert cell(table, "MC Dropout").spread == pytest.approx(5)
+
+
+def test_intervals_that_cover_less_than_others_are_explained():
+    """One run has a narrow interval, as nothing is known of its seeds."""
+
+    def judged(**covers):
+        return results(
+            numbers=[
+                number("clinic", name, (0.8,), low=0.7, high=0.9, covers=what)
+                for name, what in covers.items()
+            ]
+        )
+
+    mixed = laid(judged(map="items", dropout="items and seeds", mine="items"))
+    (note,) = mixed.notes
+    assert note.startswith(
+        "Intervals and marks of MAP; Mine are about other items only"
+    )
+    for what in ("items", "items and seeds"):
+        assert laid(judged(map=what, dropout=what)).notes == ()

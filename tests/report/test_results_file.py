@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from qualms.report._csv_files import write_results
+from qualms.report._csv_files import write_records, write_results
 from qualms.results import ResultsTable, label_order, read_results, result
 from report.small_study import small_study
 
@@ -97,3 +97,14 @@ def test_many_results_are_written_in_seconds(tmp_path):
     started = time.process_time()
     table.to_csv(tmp_path / "r.csv")
     assert time.process_time() - started < 5.0
+
+
+def test_cells_of_several_numbers_have_no_quote_before_them(tmp_path):
+    """Whoever reads the file gets numbers; formulas stay texts."""
+    records = [{"values": "-0.3 -0.2", "pairs": "-1;-2e-05", "text": "-0.3 -x"}]
+    path = write_records(records, tmp_path / "cells.csv")
+    with path.open(encoding="utf-8", newline="") as file:
+        (line,) = csv.DictReader(file)
+    assert [float(cell) for cell in line["values"].split()] == [-0.3, -0.2]
+    assert [float(cell) for cell in line["pairs"].split(";")] == [-1.0, -2e-05]
+    assert line["text"] == "'-0.3 -x"

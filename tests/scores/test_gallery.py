@@ -81,3 +81,26 @@ def test_a_gallery_that_does_not_fit_is_refused(options, said):
 def test_k_is_a_whole_number():
     with pytest.raises(ValueError, match="whole number from 1"):
         recall_at_k([[1.0], [2.0]], [0, 0], k=0)
+
+
+@pytest.mark.parametrize("block", [1, 7, 100])
+def test_nearest_items_are_those_of_a_full_sort(block):
+    rng = np.random.default_rng(4)
+    embedding = rng.normal(size=(40, 3))
+    embedding[7] = 2 * embedding[3]
+    rows = np.array([3, 0, 39])
+    nearest = scores.nearest_items(embedding, rows, k=4, block=block)
+    unit = embedding / np.linalg.norm(embedding, axis=1, keepdims=True)
+    near = unit[rows] @ unit.T
+    near[np.arange(3), rows] = -np.inf
+    expected = np.argsort(-near, axis=1)[:, :4]
+    np.testing.assert_array_equal(nearest.item, expected)
+    np.testing.assert_allclose(
+        nearest.cosine, np.take_along_axis(near, expected, axis=1), atol=1e-12
+    )
+    assert nearest.item[0, 0] == 7
+
+
+def test_nearest_items_are_all_others_where_few_are_left():
+    nearest = scores.nearest_items([[1.0, 0.0], [0.0, 1.0], [0.0, 2.0]], [0], k=9)
+    assert nearest.item.tolist() == [[1, 2]]

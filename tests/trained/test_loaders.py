@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, Dataset, SubsetRandomSampler, TensorDataset
+from torch.utils.data import (
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    SubsetRandomSampler,
+    TensorDataset,
+)
 
 import qualms
 from qualms.shelf import include
@@ -111,6 +117,18 @@ def test_a_model_that_cannot_take_its_inputs_is_answered_with_their_shape():
         predicted(several, model())
 
 
+@pytest.mark.parametrize(
+    ("method", "name"), [("laplace", "fit"), ("temperature", "val")]
+)
+def test_fitting_on_the_predicted_items_is_noted(method, name):
+    same, other = halves(X, Y), halves(X + 1, Y)
+    for loader in (same, halves(X, Y), TensorDataset(X, Y)):
+        found = predicted(same, method=method, **{name: loader})
+        assert any(f"{name} seems to hold the very items" in n for n in found.notes)
+    assert not predicted(same, method=method, **{name: other}).notes
+    assert not predicted(same, method="plain", **{name: same}).notes
+
+
 def test_a_field_that_no_header_has_is_refused():
     with pytest.raises(ValueError, match=r"no field 'datset'\. Did you mean 'dataset'"):
         predicted(halves(X, Y), header={"datset": "birds"})
@@ -133,8 +151,35 @@ def test_compiled_modules_are_used_as_a_whole(compiled):
     expected = predicted(halves(X, Y)).arrays["probs"]
     network = compiled(model())
     assert np.allclose(predicted(halves(X, Y), network).arrays["probs"], expected)
-    with pytest.raises(ValueError, match="no dropout layer"):
-        predicted(halves(X, Y), network, method="mc_dropout")
+    for method in ("mc_dropout", "laplace"):
+        with pytest.raises(
+            ValueError, match=r"a module from torch\.jit cannot be seen"
+        ):
+            predicted(halves(X, Y), network, method=method, fit=halves(X, Y))
+
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        return iter(zip(X, Y, strict=True))
+
+
+def test_a_dataset_that_is_a_stream_is_enough():
+    expected = predicted(halves(X, Y)).arrays["probs"]
+    assert np.allclose(predicted(Stream()).arrays["probs"], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("loader", "sentence"),
+    [
+        ((X, Y), r"got inputs and targets in a tuple; pass .*TensorDataset\(x, targ"),
+        (X.numpy(), "must give batches, got ndarray; pass a DataLoader"),
+        (list(Stream()), r"inputs \(4,\) and a single target; these look like items: "),
+        ([(X[0], 1)], "and a single target; these look like items: pass DataLoader"),
+    ],
+)
+def test_items_in_another_form_are_answered_with_what_to_pass(loader, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        predicted(loader)
 
 
 def test_what_is_known_of_items_is_written_and_scored(tmp_path):
@@ -218,6 +263,24 @@ def test_label_maps_are_written_one_after_another(method, tmp_path):
         assert maps.mean_probs == pytest.approx(expected, abs=1e-5)
     if method in ("mc_dropout", "laplace"):
         assert (maps.draw_labels != maps.draw_labels[0]).any()
+
+
+def test_images_without_label_maps_are_predicted(tmp_path):
+    loader = DataLoader(TensorDataset(IMAGES), batch_size=5)
+    found = predicted(
+        loader,
+        Segmenter(),
+        task="segmentation",
+        unpack=lambda batch: {
+            "x": batch[0],
+            "shifted": torch.arange(len(batch[0])) > 1,
+        },
+        out=tmp_path / "maps",
+    )
+    assert found.n == N
+    assert found.maps[3].raters.shape == (0, 8, 8)
+    results = qualms.score(found)
+    assert {row.score for row in results.rows} == {"ood_auroc"}
 
 
 def test_label_maps_of_several_raters_and_of_two_classes(tmp_path):
@@ -353,7 +416,7 @@ LOADERS = {
     "must have the same parts": [(X, Y), X],
     "must be classes 0..2": [(X, Y + 1)],
     "must be the numbers of classes": [(X, Y + 0.5)],
-    "one target for each item": [(X, torch.ones(N, CLASSES))],
+    "if it is one-hot, take its argmax": [(X, torch.ones(N, CLASSES))],
     "must be finite": [(X * float("nan"), Y)],
     "leaves out the last 2": DataLoader(TensorDataset(X, Y), 5, drop_last=True),
 }

@@ -368,7 +368,7 @@ def test_patches_are_for_segmentation(tmp_path):
     other = dataclasses.replace(
         dataset(), task=task, splits=dict.fromkeys(NAMES, split)
     )
-    with pytest.raises(TrainingError, match="for segmentation, and this is classif"):
+    with pytest.raises(TrainingError, match=r"for segmentation, and '.*' is classif"):
         run_alone(spec(), other, tmp_path, device="cpu")
 
 

@@ -133,6 +133,58 @@ def test_segmentation_writes_a_folder_of_maps(shelf, tmp_path):
     assert found.arrays["shifted"].tolist() == [i % 2 == 0 for i in range(30)]
 
 
+def test_uncertainties_of_a_methods_own_are_written(shelf, tmp_path):
+    def loss(network, batch, moment):
+        return torch.nn.functional.cross_entropy(network(batch.x), batch.target.long())
+
+    def predict(network, x, task):
+        probs = network(x).softmax(1)
+        return {
+            "mean_probs": probs,
+            "expected_entropy": torch.special.entr(probs).sum(1),
+            "draw_labels": probs.argmax(1).to(torch.uint8)[None],
+            "uncertainty/margin": 1 - (probs[:, 0] - probs[:, 1]).abs(),
+            "uncertainty/whole": probs.amin(1).mean((1, 2)),
+        }
+
+    shelf(
+        network=lambda channels: made.Tiny(channels, outputs=2, maps=True),
+        maps={"loss": loss, "predict": predict, "select": {}},
+    )
+    dataset = made.dataset(kind="segmentation")
+    run_alone(made.spec(method="maps"), dataset, tmp_path)
+    found = predictions.read(tmp_path / "predictions/test")
+    assert found.own_maps == ("margin",)
+    maps = found.maps[3]
+    margin = 1 - abs(maps.mean_probs[0] - maps.mean_probs[1])
+    np.testing.assert_allclose(maps.uncertainty["margin"], margin, atol=1e-6)
+    whole = [m.mean_probs.min(0).mean() for m in found.maps]
+    np.testing.assert_allclose(found.arrays["uncertainty/whole"], whole, atol=1e-6)
+
+
+def test_an_array_of_maps_that_would_be_lost_is_refused(shelf, tmp_path):
+    def predict(network, x, task):
+        probs = network(x).softmax(1)
+        return {
+            "mean_probs": probs,
+            "expected_entropy": torch.special.entr(probs).sum(1),
+            "draw_labels": probs.argmax(1).to(torch.uint8)[None],
+            "select/mine": probs[:, 0],
+        }
+
+    shelf(
+        network=lambda channels: made.Tiny(channels, outputs=2, maps=True),
+        odd={
+            "loss": lambda network, batch, _moment: network(batch.x).mean(),
+            "predict": predict,
+            "select": {},
+        },
+    )
+    told = "an array 'select/mine', which segmentation predictions do not have"
+    with pytest.raises(TrainingError, match=told):
+        run_alone(made.spec(method="odd"), made.dataset(kind="segmentation"), tmp_path)
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [

@@ -59,22 +59,32 @@ def main() -> None:
     try:
         # Also for `python -m qualms`, so that completion is installed for the command.
         app(prog_name="qualms")
-    except (ValueError, LookupError, OSError, MemoryError) as error:
-        if os.environ.get("QUALMS_DEBUG"):
+    except Exception as error:
+        if os.environ.get("QUALMS_DEBUG") or not (sentence := _sentence(error)):
             raise
-        typer.echo(f"qualms: {_sentence(error)}", err=True)
+        typer.echo(f"qualms: {sentence}", err=True)
         sys.exit(2)
 
 
 def _sentence(error: Exception) -> str:
+    """Return what a user is told; '' for a fault of qualms itself."""
+    from qualms.shelf import outside_error
+
+    text = outside_error(error) or _own_words(error)
+    if len(text) > _LONGEST:
+        text = f"{text[: _LONGEST // 2]}[...]{text[-_LONGEST // 2 :]}"
+    # Names come from files: none of them may break the line or steer the terminal.
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text.strip())
+
+
+def _own_words(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return (
             f"needs more memory than there is ({error}); give fewer items at a time, or"
             " fewer draws of each"
         )
+    if not isinstance(error, ValueError | LookupError | OSError):
+        return ""
     # KeyError quotes its argument; the other errors already speak.
     text = str(error.args[0]) if isinstance(error, KeyError) else str(error)
-    if len(text) > _LONGEST:
-        text = f"{text[: _LONGEST // 2]}[...]{text[-_LONGEST // 2 :]}"
-    # Names come from files: none of them may break the line or steer the terminal.
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text.strip())
+    return text or type(error).__name__

@@ -66,6 +66,19 @@ def show_judged(judged: JudgedPlan) -> None:
         _show_predictions(plan, predictions)
 
 
+def show_brief(judged: JudgedPlan) -> None:
+    """Print the findings of a plan, one table, and where the rest is."""
+    from qualms.report.benchmark_report import benchmark_report
+    from qualms.report.brief_benchmark import print_brief
+    from qualms.report.presented import presentation_of
+
+    results = judged.results
+    tables = presentation_of(results).tables(results)
+    print_brief(benchmark_report(results, tables, ()), console=Console())
+    if judged.files is not None:
+        typer.echo(f"the page: {judged.files.page}")
+
+
 def _show_predictions(plan: RunPlan, folders: Sequence[Path]) -> None:
     """Say where predictions are, and how to choose a referral threshold by them."""
     test = next(folders[0].glob(f"{plan.variants[0].test}.*"), None)

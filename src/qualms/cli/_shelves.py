@@ -8,7 +8,7 @@ import ast
 import inspect
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,20 +31,25 @@ MANY = 2
 """Most variants that are named one by one where they differ in a number alone."""
 
 
+Row = tuple[str, ...]
+
+
 class Listing(NamedTuple):
     """A table as text."""
 
     columns: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
+    rows: Sequence[Row]
+    broken: tuple[str, ...] = ()
+    """What is wrong with parts from outside that are left out."""
 
 
 def methods() -> Listing:
     """List every method with its options, and the pools of methods."""
-    columns, rows = _parts("methods")
+    columns, rows, broken = _parts("methods")
     deep = "Runs of map with several seeds, pooled: as many as the benchmark pools, or"
     rows = [*rows, ("deep_ensemble", f"{deep} {MEMBERS}.", "")]
     pooled = f"The same of any method, e.g. mc_dropout{POOLED}."
-    return Listing(columns, [*sorted(rows), (f"METHOD{POOLED}", pooled, "")])
+    return Listing(columns, [*sorted(rows), (f"METHOD{POOLED}", pooled, "")], broken)
 
 
 def networks() -> Listing:
@@ -52,17 +57,19 @@ def networks() -> Listing:
     listing = _parts("networks")
     more = "weights=random, pool=own, and as timm has them"
     other = ("timm:NAME", "Any network of timm by its name.", more)
-    return Listing(listing.columns, [*listing.rows, other])
+    return listing._replace(rows=[*listing.rows, other])
 
 
 def datasets() -> Listing:
     """List every dataset with its options and licence."""
-    rows = []
-    for name, first, options in _parts("datasets").rows:
-        card = card_of(name)
-        kind = "simulated" if card.simulated else "real"
-        rows.append((name, first, options, kind, escape(card.licence)))
-    return Listing(("name", "what", "options", "kind", "licence"), rows)
+    columns = ("name", "what", "options", "kind", "licence")
+    return _listing("datasets", columns, lambda name: [_dataset(name)])
+
+
+def _dataset(name: str) -> Row:
+    card = card_of(name)
+    kind = "simulated" if card.simulated else "real"
+    return (*_part("datasets", name), kind, escape(card.licence))
 
 
 def _series(variants: Iterable[str]) -> list[str]:
@@ -86,51 +93,56 @@ def _series(variants: Iterable[str]) -> list[str]:
 
 def benchmarks() -> Listing:
     """List every benchmark with the variants of its presets."""
-    rows = []
-    for name in names("benchmarks"):
-        benchmark = find("benchmarks", name)()
-        for preset in benchmark.presets.values():
-            variants, further = (
-                ", ".join(_series(variant.name for variant in group))
-                for group in (preset.variants, preset.further)
-            )
-            runs = len(benchmark.plan(preset.name).runs)
-            size = f"{runs} {plural(runs, 'run')}"
-            title = escape(benchmark.title)
-            part = outside_parts("benchmarks").get(name)
-            title += "" if part is None else f" (from {escape(part.where)})"
-            rows.append((name, title, preset.name, size, variants, further))
     columns = ("name", "what", "preset", "size", "variants", "only if named")
-    return Listing(columns, rows)
+    return _listing("benchmarks", columns, _presets)
+
+
+def _presets(name: str) -> Iterator[Row]:
+    benchmark = find("benchmarks", name)()
+    for preset in benchmark.presets.values():
+        variants, further = (
+            ", ".join(_series(variant.name for variant in group))
+            for group in (preset.variants, preset.further)
+        )
+        runs = len(benchmark.plan(preset.name).runs)
+        size = f"{runs} {plural(runs, 'run')}"
+        title = escape(benchmark.title)
+        part = outside_parts("benchmarks").get(name)
+        title += "" if part is None else f" (from {escape(part.where)})"
+        yield (name, title, preset.name, size, variants, further)
 
 
 def configs() -> Listing:
     """List every named set of options, for `qualms run --config`."""
-    rows = []
-    for name in names("benchmarks"):
-        for config, about in find("benchmarks", name)().configs.items():
-            options = escape(" ".join(option_texts(about.options)))
-            rows.append((config, name, about.method, options, escape(about.note)))
-    return Listing(("name", "benchmark", "method", "options", "note"), rows)
+    columns = ("name", "benchmark", "method", "options", "note")
+    return _listing("benchmarks", columns, _configs)
+
+
+def _configs(name: str) -> Iterator[Row]:
+    for config, about in find("benchmarks", name)().configs.items():
+        options = escape(" ".join(option_texts(about.options)))
+        yield (config, name, about.method, options, escape(about.note))
 
 
 def scores() -> Listing:
     """List every score with its label, direction and range."""
     from qualms import scores as shelf
 
-    builtin = {name: vars(shelf)[name] for name in shelf.__all__}
-    rows = []
-    for name, function in (
-        builtin | {n: find("scores", n) for n in names("scores")}
-    ).items():
-        try:
-            about = shelf.about(function)
-        except LookupError:  # a record or a curve, not a score
-            continue
-        limits = f"{_limit(about.low)} to {_limit(about.high)}"
-        what = _what("scores", name, function)
-        rows.append((name, what, about.label, about.better, limits))
-    return Listing(("name", "what", "label", "better", "range"), rows)
+    columns = ("name", "what", "label", "better", "range")
+    outside = _listing("scores", columns, lambda n: _score(n, find("scores", n)))
+    builtin = (row for name in shelf.__all__ for row in _score(name, vars(shelf)[name]))
+    return outside._replace(rows=[*builtin, *outside.rows])
+
+
+def _score(name: str, function: Any) -> Iterator[Row]:
+    from qualms import scores as shelf
+
+    try:
+        about = shelf.about(function)
+    except LookupError:  # a record or a curve, not a score
+        return
+    limits = f"{_limit(about.low)} to {_limit(about.high)}"
+    yield (name, _what("scores", name, function), about.label, about.better, limits)
 
 
 TABLES: Mapping[str, Callable[[], Listing]] = {
@@ -144,20 +156,34 @@ TABLES: Mapping[str, Callable[[], Listing]] = {
 
 
 def _parts(shelf: str) -> Listing:
-    rows = []
+    columns = ("name", "what", "options")
+    return _listing(shelf, columns, lambda name: [_part(shelf, name)])
+
+
+def _listing(
+    shelf: str, columns: tuple[str, ...], rows_of: Callable[[str], Iterable[Row]]
+) -> Listing:
+    """List all parts of a shelf; those from outside that fail are left out and told."""
+    outside, rows, broken = outside_parts(shelf), list[Row](), []
     for name in names(shelf):
-        readable = shelf in _FROM_SOURCE and name not in outside_parts(shelf)
-        part = _from_source(shelf, name) if readable else _imported(shelf, name)
-        options = [
-            option
-            if value is inspect.Parameter.empty
-            else f"{option}={_default(value)}"
-            for option, value in part.defaults.items()
-        ]
-        runs = f"Takes the runs of {part.trained_as}." if part.trained_as else ""
-        what = f"{part.what} {runs}".strip()
-        rows.append((name, what, escape(", ".join(options))))
-    return Listing(("name", "what", "options"), rows)
+        try:
+            rows += rows_of(name)
+        except (ValueError, LookupError) as error:
+            if name not in outside:
+                raise
+            broken.append(str(error))
+    return Listing(columns, rows, tuple(broken))
+
+
+def _part(shelf: str, name: str) -> Row:
+    readable = shelf in _FROM_SOURCE and name not in outside_parts(shelf)
+    part = _from_source(shelf, name) if readable else _imported(shelf, name)
+    options = [
+        option if value is inspect.Parameter.empty else f"{option}={_default(value)}"
+        for option, value in part.defaults.items()
+    ]
+    runs = f"Takes the runs of {part.trained_as}." if part.trained_as else ""
+    return (name, f"{part.what} {runs}".strip(), escape(", ".join(options)))
 
 
 class _PartText(NamedTuple):

@@ -30,13 +30,13 @@ def list_parts(
         raise LookupError(
             f"no shelf {shelf!r}.{suggest(shelf, TABLES)} Known: {', '.join(TABLES)}."
         )
-    columns, rows = TABLES[shelf]()
+    columns, rows, broken = TABLES[shelf]()
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column, no_wrap=column == "name", overflow="fold")
     for row in rows:
         table.add_row(*row)
-    for sentence in refused(shelf):
+    for sentence in (*refused(shelf), *broken):
         typer.echo(sentence, err=True)
     # A program that reads the output wants one line per part.
     Console(width=None if sys.stdout.isatty() else 2000).print(table)

@@ -67,6 +67,10 @@ def run(
     judge: Annotated[
         bool, typer.Option("--judge/--no-judge", help="Make tables and figures.")
     ] = True,
+    brief: Annotated[
+        bool,
+        typer.Option("--brief", help="Print findings and one table that fits."),
+    ] = False,
 ) -> None:
     """Train every method of a benchmark, judge it, and show the tables.
 
@@ -74,7 +78,7 @@ def run(
     continue. Exit code 1 means that runs failed, which are listed with their logs, or
     that predictions cannot be read, which are listed with what to do.
     """
-    from qualms.cli._running import show_judged, show_plans
+    from qualms.cli._running import show_brief, show_judged, show_plans
     from qualms.launch import RunRequest, data_root, parse_options
     from qualms.launch.benchmarking import (
         Resources,
@@ -106,12 +110,14 @@ def run(
         check_plans(plans, resources, named="/" in benchmark)
         return
     command = shlex.join(["qualms", *sys.argv[1:]])
+    show = show_brief if brief else show_judged
     try:
         report = run_plans(
             plans,
             resources,
             named="/" in benchmark,
-            output=ResultsOutput(command, show=show_judged) if judge else None,
+            output=ResultsOutput(command, show=show) if judge else None,
+            brief=brief,
         )
     except KeyboardInterrupt:
         typer.echo("interrupted; finished work is kept, run again to go on", err=True)

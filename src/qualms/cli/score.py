@@ -69,6 +69,14 @@ def score(
             " shifted ones beside them, or all.",
         ),
     ] = "",
+    uncertainty: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="What the verdict judges: the <name> of an array, or entropy; by"
+            " default the header's, else the file's first, else entropy.",
+        ),
+    ] = "",
     chosen: Annotated[
         str,
         typer.Option(
@@ -95,8 +103,12 @@ def score(
     ] = 1000,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     alpha: Annotated[
-        float, typer.Option(help="Regression: intervals aim at coverage 1 - alpha.")
-    ] = 0.1,
+        float | None,
+        typer.Option(
+            help="Intervals aim at coverage 1 - alpha, where the header states no"
+            " alpha; 0.1 by default."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
     gallery: Annotated[
         Path | None,
@@ -123,8 +135,10 @@ def score(
     gc.enable()
     _check_writable(html, curves, [*files, *(val or ()), gallery])
     intervals: dict[str, Any] = {"resamples": resamples, "level": level, "seed": seed}
-    more: dict[str, Any] = {"alpha": alpha, "nearest": tuple(nearest or ())}
-    options = ScoreOptions(by_group=by_group, subset=subset, **intervals, **more)
+    more: dict[str, Any] = {"nearest": tuple(nearest or ())}
+    options = ScoreOptions(
+        by_group=by_group, subset=subset, uncertainty=uncertainty, **intervals, **more
+    )
     scores_of = partial(
         score_files,
         files,
@@ -133,6 +147,7 @@ def score(
         task=task,
         logits=logits,
         renormalise=renormalise,
+        alpha=alpha,
     )
     with _progress(options, quiet=as_json) as watched:
         scored = scores_of(options=watched, force_val=force_val, gallery=gallery)

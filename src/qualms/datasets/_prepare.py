@@ -8,6 +8,7 @@ beside its own.
 """
 
 import os
+import pickle
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -222,10 +223,12 @@ def _load_missing(
     missing = [u for u in recipe.units if not shard_path(shards, u).exists()]
     done, total = len(recipe.units) - len(missing), len(recipe.units)
     skipped = []
-    make = partial(make_shard, recipe.load, shards)
+    make = partial(make_shard, recipe.load, shards, recipe.name)
     # There is a process for every core already, so OpenCV must start no threads.
     threads = {"OPENCV_FOR_THREADS_NUM": os.environ.get("OPENCV_FOR_THREADS_NUM", "1")}
     load = recipe.load.func if isinstance(recipe.load, partial) else recipe.load
+    if len(missing) > 1 and (workers or cores()) > 1:
+        _check_importable(recipe.name, load)
     reasons = each(
         make,
         missing,
@@ -248,6 +251,18 @@ def _load_missing(
     finally:
         reasons.close()
     return skipped
+
+
+def _check_importable(name: str, load: Callable[..., object]) -> None:
+    """Raise unless other processes can import `load`."""
+    try:
+        pickle.dumps(load)
+    except (AttributeError, TypeError, pickle.PicklingError) as error:
+        raise DatasetError(
+            f"dataset {name!r}: load must be a function of a module, or a partial of"
+            " one, so that other processes can import it; define it outside of the"
+            " function of the dataset, at the left edge of the file"
+        ) from error
 
 
 def _differs(meta: Meta | None, recipe: Recipe, skipped: Sequence[Skipped]) -> bool:

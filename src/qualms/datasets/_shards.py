@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from qualms.datasets._recipe import DatasetError, LoadedItems, Unit
 from qualms.spec import digest
+from qualms.wording import error_words
 
 ENCODED = "encoded"
 SPAN = "span"
@@ -56,15 +57,34 @@ def shard_path(folder: Path, unit: Unit) -> Path:
     return folder / f"{name}.shard"
 
 
-def make_shard(load: Callable[[Unit], LoadedItems], folder: Path, unit: Unit) -> str:
+def make_shard(
+    load: Callable[[Unit], LoadedItems], folder: Path, dataset: str, unit: Unit
+) -> str:
     """Load `unit` and write its shard; return '' or what is wrong with the unit.
 
     An error while writing is an error of this machine, not of the unit: it is raised.
+
+    Raises:
+        DatasetError: If `load` fails as no damaged file makes it fail, or returns
+            something else than `LoadedItems`: the code of the dataset is wrong.
     """
     try:
-        arrays = _arrays(load(unit))
+        loaded = load(unit)
+        if isinstance(loaded, LoadedItems):
+            arrays = _arrays(loaded)
     except (OSError, ValueError) as error:
         return _sentence(error)
+    # The code of somebody else may raise anything.
+    except Exception as error:
+        raise DatasetError(
+            f"dataset {dataset!r}: load of unit {unit.key!r} fails with"
+            f" {error_words(error)}; correct the function"
+        ) from error
+    if not isinstance(loaded, LoadedItems):
+        raise DatasetError(
+            f"dataset {dataset!r}: load of unit {unit.key!r} must return LoadedItems,"
+            f" got {type(loaded).__name__}; correct the function"
+        )
     path = shard_path(folder, unit)
     partial = path.with_suffix(f".{os.getpid()}.partial")
     with partial.open("wb") as file:

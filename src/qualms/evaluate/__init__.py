@@ -18,6 +18,7 @@ from qualms.evaluate.entry import (
     Scatter,
     ScoreOptions,
 )
+from qualms.evaluate.pairs import PairedDifference, PairedScore, compare_pairs
 from qualms.evaluate.rows import Answer, ScoreRow
 from qualms.evaluate.scoring import Scored, score, score_files
 from qualms.evaluate.subsets import subset_words
@@ -32,12 +33,15 @@ __all__ = [
     "Histogram",
     "Judgement",
     "MapSlice",
+    "PairedDifference",
+    "PairedScore",
     "Results",
     "Scatter",
     "ScoreOptions",
     "ScoreRow",
     "Scored",
     "compare",
+    "compare_pairs",
     "score",
     "score_files",
     "subset_words",

@@ -103,6 +103,7 @@ class Accumulator:
         alpha: float | None = None,
         by_group: bool | None = None,
         subset: str | None = None,
+        uncertainty: str | None = None,
     ) -> Results:
         """Return every score of the items so far; for options see `qualms.score`."""
         if isinstance(val, Accumulator):
@@ -118,6 +119,7 @@ class Accumulator:
             alpha=alpha,
             by_group=by_group,
             subset=subset,
+            uncertainty=uncertainty,
         )
 
     def reset(self) -> None:

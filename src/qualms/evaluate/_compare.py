@@ -1,15 +1,22 @@
 """Several files beside each other: paired differences, and which may be best."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from qualms.evaluate._estimates import UNKNOWN
+from qualms.evaluate._interval_kinds import aims, with_shared_kind
 from qualms.evaluate._ranking import Ranking, Rival, rankings, uncompared
 from qualms.evaluate._results import Results
 from qualms.evaluate.entry import Entry, ScoreOptions
-from qualms.evaluate.notebook import notebook_lines, notebook_table
+from qualms.evaluate.notebook import (
+    NotebookCell,
+    notebook_lines,
+    notebook_table,
+    with_intervals,
+)
 from qualms.evaluate.rows import RowKey, ScoreRow
 from qualms.labels import values_text
 from qualms.predictions import pairing, same_items
@@ -20,6 +27,12 @@ DIFFERENT_ITEMS = (
     "raters, so their differences are not paired and no tie groups are given"
 )
 UNRANKED = "an interval that covers too little is not better for being short"
+OTHER_ORDER = (
+    "the files hold the same items in another order, so their differences are not "
+    "paired and no tie groups are given; qualms score, and score_files, take files of "
+    "named items in one order"
+)
+OTHER_AIM = "the intervals of these files aim at different coverages"
 OTHER_VALIDATION = "the files were calibrated on different validation items"
 
 
@@ -80,8 +93,15 @@ class Comparison:
         return notebook_table(title, heads, rows) + notebook_lines(self.notes)
 
 
-def _html_contrast(contrast: Contrast, names: Sequence[str]) -> tuple[str, ...]:
-    cells = (_html_difference(contrast, name) for name in names)
+def _html_contrast(
+    contrast: Contrast, names: Sequence[str]
+) -> tuple[str | NotebookCell, ...]:
+    texts = [_html_difference(contrast, name) for name in names]
+    of_others = [
+        None if name == contrast.best else contrast.difference.get(name)
+        for name in names
+    ]
+    cells = with_intervals(texts, of_others, at=0.0)
     return contrast.compared, contrast.subset, contrast.detail, *cells
 
 
@@ -98,22 +118,15 @@ def _html_difference(contrast: Contrast, name: str) -> str:
 
 
 def compare(results: Sequence[Results]) -> Comparison:
-    """Return paired differences and tie groups of files that hold the same items."""
-    for result in results:
-        if not isinstance(result, Results):
-            raise TypeError(
-                f"compare takes what qualms.score gives, got {type(result).__name__}; "
-                "say compare([qualms.score(a), qualms.score(b)])"
-            )
+    """Return paired differences and tie groups of files that hold the same items.
+
+    Files of the same name are numbered.
+    """
+    results = files_of_one_task(results)
     names = tuple(result.name for result in results)
-    tasks = {result.task for result in results}
-    if len(tasks) > 1:
-        raise ValueError(
-            "files compare only within one task, got "
-            + ", ".join(f"{result.name}: {result.task}" for result in results)
-        )
-    if not _same_items(results):
-        return Comparison(names=names, notes=(DIFFERENT_ITEMS,))
+    reason = unpaired(results)
+    if reason:
+        return Comparison(names=names, notes=(reason,))
     design = results[0].design
     if design is None:
         return Comparison(names=names)
@@ -121,27 +134,103 @@ def compare(results: Sequence[Results]) -> Comparison:
     options = ScoreOptions(
         resamples=results[0].resamples, level=results[0].level, seed=results[0].seed
     )
-    rivals = {
-        key: [Rival(name, row.value, (entry,)) for name, (row, entry) in rows.items()]
-        for key, rows in columns.items()
-    }
-    ranked = rankings(rivals, design, options)
+    rivals = rivals_of(results)
+    alike = with_one_aim(rivals, results)
+    ranked = rankings(alike, design, options)
     contrasts = (
         _contrast(next(iter(columns[key].values()))[0], ranking)
         for key, everyone in rivals.items()
-        if (ranking := ranked.get(key) or _unranked(everyone)) is not None
+        if (ranking := ranked.get(key) or _unranked(everyone, unlike=key not in alike))
+        is not None
     )
-    return Comparison(names=names, contrasts=tuple(contrasts))
+    return Comparison(
+        names=names, contrasts=tuple(contrasts), notes=tuple(_copies(results))
+    )
 
 
-def _unranked(rivals: Sequence[Rival]) -> Ranking | None:
-    """Return a ranking that says why there is none; None where none is expected."""
+def files_of_one_task(results: Sequence[Results]) -> list[Results]:
+    """Return results with different names; raise if they are of several tasks."""
+    files = _checked(results)
+    if len({result.task for result in files}) > 1:
+        raise ValueError(
+            "files compare only within one task, got "
+            + ", ".join(f"{result.name}: {result.task}" for result in files)
+        )
+    return list(with_shared_kind(files))
+
+
+def unpaired(results: Sequence[Results]) -> str:
+    """Say why items of the files are not paired, '' where they are."""
+    if _same_items(results):
+        return ""
+    return OTHER_ORDER if _same_names(results) else DIFFERENT_ITEMS
+
+
+def rivals_of(results: Sequence[Results]) -> dict[RowKey, list[Rival]]:
+    """Return the rivals of each score of files with the same items."""
+    return {
+        key: [Rival(name, row.value, (entry,)) for name, (row, entry) in rows.items()]
+        for key, rows in _columns(results).items()
+    }
+
+
+def with_one_aim(
+    rivals: dict[RowKey, list[Rival]], results: Sequence[Results]
+) -> dict[RowKey, list[Rival]]:
+    """Return rivals without those of intervals that aim at different coverages."""
+    if len({aim for aim in map(aims, results) if aim}) < 2:
+        return rivals
+    return {key: each for key, each in rivals.items() if "interval" not in dict(key[2])}
+
+
+def _copies(results: Sequence[Results]) -> Iterator[str]:
+    """Say which files have the same value of every score, as copies have."""
+    names: dict[Any, list[str]] = defaultdict(list)
+    for result in results:
+        names[tuple((row.key, repr(row.value)) for row in result.rows)].append(
+            result.name
+        )
+    for rows, equal in names.items():
+        if rows and len(equal) > 1:
+            yield (
+                f"{' and '.join(equal)} have the same value of every score: are they"
+                " copies of one file?"
+            )
+
+
+def _checked(results: Any) -> list[Results]:
+    """Return results with different names; raise unless they can be compared."""
+    several = [] if isinstance(results, Results) else list(results)
+    kinds = [type(each).__name__ for each in several if not isinstance(each, Results)]
+    if kinds or not several:
+        got = "one file" if isinstance(results, Results) else "none"
+        raise TypeError(
+            "compare takes a list of what qualms.score gives, got "
+            f"{kinds[0] if kinds else got}; say"
+            " compare([qualms.score(a), qualms.score(b)])"
+        )
+    names = [result.name for result in several]
+    return [
+        result
+        if names.count(result.name) == 1
+        else replace(result, name=f"{result.name} ({number})")
+        for number, result in enumerate(several, 1)
+    ]
+
+
+def _unranked(rivals: Sequence[Rival], *, unlike: bool) -> Ranking | None:
+    """Return a ranking that says why there is none; None where none is expected.
+
+    `unlike` says that intervals aim at different coverages.
+    """
     entry = rivals[0].entries[0]
     if len(rivals) < 2 or (entry.better == "neither" and entry.aim is None):
         return None
     known = [rival for rival in rivals if math.isfinite(rival.value)]
     if len(known) < 2:
         return None
+    if unlike:
+        return uncompared(known, OTHER_AIM)
     if not all(rival.entries[0].ranked for rival in known):
         dead = next((r.entries[0].dead for r in known if r.entries[0].dead), "")
         return uncompared(known, f"an uncertainty {dead}" if dead else UNRANKED)
@@ -155,6 +244,17 @@ def _same_items(results: Sequence[Results]) -> bool:
     """Return whether all files hold the same items."""
     pairings = [pairing(result.items) for result in results if result.items is not None]
     return all(same_items(pairings[0], other) for other in pairings[1:])
+
+
+def _same_names(results: Sequence[Results]) -> bool:
+    """Return whether all files hold items of the same names, in any order."""
+    names = [
+        None if result.items is None else result.items.get("item") for result in results
+    ]
+    if any(each is None for each in names):
+        return False
+    sets = [frozenset(each.tolist()) for each in names if each is not None]
+    return len(set(sets)) == 1
 
 
 def _columns(

@@ -116,8 +116,10 @@ def _checked(name: str, score: _Score) -> _Score:
 def _called(name: str, function: Callable[..., Any], *arrays: Any) -> Any:
     try:
         return function(*arrays)
-    # The code of somebody else may raise anything.
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    # The code of somebody else may raise anything, and may leave the program.
+    except BaseException as error:
         raise PartError(f"score {name!r}: {error_words(error)}") from error
 
 

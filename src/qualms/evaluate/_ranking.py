@@ -6,6 +6,7 @@ The group of rows that may be best is a model confidence set (Hansen, Lunde & Na
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -94,6 +95,105 @@ def rankings(
         else:
             ranked[key] = _by_gaps(rivals, influences, own_design, options)
     return ranked | _resampled_rankings(resampled, design, options)
+
+
+class PairDifference(NamedTuple):
+    """One rival minus another."""
+
+    difference: Difference
+    """Where there is an aim, of the distances from the aim."""
+    reason: str = ""
+    """Why it has no interval."""
+
+
+def pair_differences(
+    columns: Mapping[K, Sequence[Rival]], design: Design, options: ScoreOptions
+) -> dict[K, dict[tuple[str, str], PairDifference]]:
+    """Return the first minus the second of every two rivals of each column.
+
+    A difference has no interval where `rankings` of the two alone gives none.
+    """
+    designs = Designs(design)
+    able = {key: [r for r in all_ if _able(r)] for key, all_ in columns.items()}
+    influences = {
+        (key, rival.name): influences_of(rival.entries)
+        for key, rivals in able.items()
+        for rival in rivals
+    }
+    unknown = {
+        key: rivals
+        for key, rivals in able.items()
+        if not all(influences[key, rival.name] for rival in rivals)
+    }
+    replicates = _replicates(unknown, design, options)
+    differences: dict[K, dict[tuple[str, str], PairDifference]] = {}
+    for key, rivals in able.items():
+        if len(rivals) < 2:
+            continue
+        differences[key] = {}
+        for one, other in combinations(rivals, 2):
+            pair = _Pair(
+                (one, other),
+                {r.name: influences[key, r.name] for r in (one, other)},
+                {
+                    r.name: replicates[key, r.name]
+                    for r in (one, other)
+                    if (key, r.name) in replicates
+                },
+                designs.of(one.entries[0].index),
+            )
+            differences[key][one.name, other.name] = _pair_difference(pair, options)
+    return differences
+
+
+class _Pair(NamedTuple):
+    """Two rivals of a column, with what is known of their items."""
+
+    rivals: tuple[Rival, Rival]
+    influences: Mapping[str, Sequence[Influence]]
+    replicates: Mapping[str, Array]
+    design: Design
+
+
+def _pair_difference(pair: _Pair, options: ScoreOptions) -> PairDifference:
+    """Return the first of two rivals minus the other."""
+    one, other = pair.rivals
+    influences = pair.influences
+    usable = all(map(_usable, influences.values()))
+    few = one.few or other.few
+    reason = few or why_uncompared(influences.values(), pair.design)
+    if reason or len(one.entries[0].index) != len(other.entries[0].index):
+        ranking = uncompared(pair.rivals, reason or UNKNOWN)
+    elif usable and one.entries[0].aim is None:
+        return PairDifference(
+            influence_difference(
+                influences[one.name],
+                influences[other.name],
+                design=pair.design,
+                level=options.level,
+                seeds=(one.seeds, other.seeds),
+            )
+        )
+    elif usable:
+        ranking = _by_influence(pair.rivals, influences, pair.design, options)
+    elif all(influences.values()):
+        ranking = _by_gaps(pair.rivals, influences, pair.design, options)
+    elif len(pair.replicates) == len(pair.rivals):
+        ranking = _resampled(pair.rivals, pair.replicates, options)
+    else:
+        ranking = uncompared(pair.rivals, UNKNOWN)
+    return _pair_of(ranking, pair.rivals)
+
+
+def _pair_of(ranking: Ranking, rivals: tuple[Rival, Rival]) -> PairDifference:
+    """Return the first of two rivals minus the other, by their ranking."""
+    one, other = rivals
+    group = ranking.group
+    if group.best == other.name:
+        return PairDifference(ranking.differences[one.name], group.reason)
+    gap = ranking.differences[other.name]
+    turned = Difference(value=-gap.value, low=-gap.high, high=-gap.low, p=gap.p)
+    return PairDifference(turned, group.reason)
 
 
 def _resampled_rankings(

@@ -1,16 +1,20 @@
 """The results of one predictions file."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from qualms.evaluate.entry import Curve, Histogram
 from qualms.evaluate.main_scores import main_rows
 from qualms.evaluate.notebook import (
+    SIGNS,
+    NotebookCell,
     notebook_lines,
     notebook_number,
     notebook_table,
     pandas_frame,
+    with_intervals,
 )
 from qualms.evaluate.rows import QUESTIONS, Answer, ScoreRow
 from qualms.evaluate.subsets import (
@@ -49,6 +53,10 @@ class Results:
     """The sample and cluster of each item."""
     verdict: tuple[Answer, ...] = field(default=(), repr=False, compare=False)
     """The scores in words (docs/verdict.md)."""
+    uncertainty: str = ""
+    """The uncertainty that the verdict and the main scores judge, where there are
+    several: the one that the caller or the header names, else the first of the file's
+    own; '' for the one that is computed."""
     subsets: tuple[str, ...] = ("all",)
     """Sets of items that tables, pages and pictures show beside each other. The verdict
     and `results[...]` are about the first of them."""
@@ -149,7 +157,7 @@ class Results:
 
     def _repr_html_(self) -> str:
         # Jupyter shows the main scores; the report package owns the real page.
-        rows = main_rows(self.task, self.shown().rows)
+        rows = main_rows(self.task, self.shown().rows, self.uncertainty)
         subsets = [
             s for s in ("all", *SIDE_BY_SIDE) if any(r.subset == s for r in rows)
         ]
@@ -161,7 +169,12 @@ class Results:
             title,
             (),
             (
-                (QUESTIONS[a.question], a.words or a.answer, a.because)
+                (
+                    SIGNS.get(a.answer, "?"),
+                    QUESTIONS[a.question],
+                    a.words or a.answer,
+                    a.because,
+                )
                 for a in self.verdict
             ),
         )
@@ -169,7 +182,7 @@ class Results:
             f"the main scores, with {self.level:.0%} intervals",
             ("score", "by", *names),
             (
-                (*kind, *(_html_value(cells.get((*kind, s))) for s in subsets))
+                (*kind, *_html_values([cells.get((*kind, s)) for s in subsets]))
                 for kind in kinds
             ),
         )
@@ -194,6 +207,10 @@ def _flat(row: ScoreRow) -> dict[str, Any]:
         "items": row.n,
         "remark": row.why or row.no_interval,
     }
+
+
+def _html_values(rows: Sequence[ScoreRow | None]) -> list[NotebookCell]:
+    return with_intervals(list(map(_html_value, rows)), rows)
 
 
 def _html_value(row: ScoreRow | None) -> str:

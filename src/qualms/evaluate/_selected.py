@@ -12,8 +12,15 @@ from qualms.wording import suggest
 
 def with_main_scores(scored: Scored) -> Scored:
     """Return `scored` with only the rows of the main scores, in their order."""
-    rows = [row for result in scored.results for row in result.rows]
-    return _with_kinds(scored, main_kinds(scored.results[0].task, rows))
+    kinds = [
+        kind
+        for result in scored.results
+        for kind in main_kinds(result.task, result.rows, result.uncertainty)
+    ]
+    # Files may be judged by uncertainties of other names; these stand together.
+    order = list(dict.fromkeys(score for score, _ in kinds))
+    unique = dict.fromkeys(kinds)
+    return _with_kinds(scored, sorted(unique, key=lambda kind: order.index(kind[0])))
 
 
 def with_scores(scored: Scored, score_names: Iterable[str]) -> Scored:

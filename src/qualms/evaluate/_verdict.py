@@ -7,12 +7,13 @@ on the good side, no where all of it lies on the other, else it cannot be told
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
+from qualms.evaluate._chosen_uncertainty import NAMED, PATCH, uncertainty_of
 from qualms.evaluate._estimates import Designs, influences_of
 from qualms.evaluate._results import Results
 from qualms.evaluate.rows import Answer, Question, ScoreRow, YesNo
@@ -25,6 +26,7 @@ from qualms.inference import (
     influence_difference,
     mean_influence,
 )
+from qualms.scores import Difference
 from qualms.wording import plural
 
 MARGIN = 0.05
@@ -39,6 +41,8 @@ LEAST_R_AUROC = 0.55
 """A lower R-AUROC is hardly better than a coin."""
 FEWEST = 10
 """With fewer items nothing is decided."""
+OTHERS = 3
+"""Other uncertainties whose score is listed, at most."""
 DASH = "\N{EN DASH}"
 NO_UNCERTAINTY = "the file holds no uncertainty"
 NO_LABELS = "no item has labels"
@@ -105,20 +109,44 @@ def _all_of(*answers: YesNo) -> YesNo:
     return "yes" if set(answers) == {"yes"} else "cannot be told"
 
 
-def _reduces(results: Results, row: ScoreRow, baseline: Influence) -> YesNo:
-    """Return whether `row` is below `baseline` by more than `LEAST_GAIN` of that."""
+def _gap(
+    results: Results, row: ScoreRow, baseline: Influence, share: float
+) -> Difference | None:
+    """Return `row` less a share of `baseline`, of the same items; None if unknown."""
     influences = () if row.entry is None else influences_of([row.entry])
     if not influences or results.design is None or row.entry is None:
-        return "cannot be told"
+        return None
     if math.isnan(row.low) or baseline.values is None:
-        return "cannot be told"
-    share = 1.0 - LEAST_GAIN
+        return None
     cut = replace(
         baseline, value=share * baseline.value, values=share * baseline.values
     )
     design = Designs(results.design).of(row.entry.index)
-    gap = influence_difference(influences, cut, design=design, level=results.level)
-    return _compare(gap, 0.0, above=False)
+    return influence_difference(influences, cut, design=design, level=results.level)
+
+
+def _reduces(
+    results: Results, row: ScoreRow, baseline: Influence, named: str
+) -> _Reply:
+    """Answer whether `row` is below `baseline` by more than `LEAST_GAIN` of that.
+
+    `named` is a word for the baseline.
+    """
+    share = 1.0 - LEAST_GAIN
+    gap = _gap(results, row, baseline, share)
+    answer = "cannot be told" if gap is None else _compare(gap, 0.0, above=False)
+    cut = share * baseline.value
+    form = _form(row, cut)
+    because = f"{_interval(row, form)}{_by(row)}; {_cut(cut, form)}"
+    if gap is not None and answer == "cannot be told":
+        # Both are of the same items: this interval decides, not that of the score.
+        because += f" ({_change(gap.low, gap.high, form)} from it)"
+    because += f", {named} {_digits(baseline.value)}"
+    return _Reply(answer, because)
+
+
+def _by(row: ScoreRow) -> str:
+    return f" by {row.detail}" if uncertainty_of(row.settings) else ""
 
 
 def _classes_accurate(results: Results, items: str) -> _Reply:
@@ -129,12 +157,22 @@ def _classes_accurate(results: Results, items: str) -> _Reply:
             "cannot be told", f"{right}; only one class occurs or is predicted"
         )
     answer = _compare(mcc, LEAST_MCC, above=True)
-    return _better_than("guessing", answer, f"{right}, MCC {_digits(mcc.value)}")
+    decided = f"{_digits(mcc.value)}; cut {LEAST_MCC:g}"
+    if answer == "cannot be told":
+        decided = _beside_cut(mcc, LEAST_MCC)
+    because = f"{right}, MCC {decided}"
+    return _better_than("guessing", answer, because, worse=mcc.high < 0.0)
 
 
-def _better_than(baseline: str, answer: YesNo, because: str) -> _Reply:
-    """Say what was shown of accuracy: how much of it is enough depends on the use."""
-    words = {"yes": f"better than {baseline}", "no": f"hardly better than {baseline}"}
+def _better_than(
+    baseline: str, answer: YesNo, because: str, *, worse: bool = False
+) -> _Reply:
+    """Say what was shown of accuracy: how much of it is enough depends on the use.
+
+    `worse` says whether it is shown to be worse than the baseline.
+    """
+    hardly = "worse" if worse else "hardly better"
+    words = {"yes": f"better than {baseline}", "no": f"{hardly} than {baseline}"}
     return _Reply(answer, because, words.get(answer, ""))
 
 
@@ -144,9 +182,11 @@ def _values_accurate(results: Results, items: str) -> _Reply:
         return _Reply("not asked", "there are intervals, but no point predictions")
     target = results.items.arrays["target"][error.entry.index]
     median = mean_influence(np.abs(target - np.median(target)))
-    answer = _reduces(results, error, median)
-    because = f"mean error {_number(error)} against {_digits(median.value)}"
-    return _better_than("a constant", answer, because)
+    reply = _reduces(results, error, median, "constant")
+    gap = _gap(results, error, median, 1.0)
+    worse = gap is not None and gap.low > 0.0
+    because = f"mean error {reply.because}"
+    return _better_than("a constant", reply.answer, because, worse=worse)
 
 
 def _maps_accurate(results: Results, items: str) -> _Reply:
@@ -175,8 +215,9 @@ def _neighbours_accurate(results: Results, items: str) -> _Reply:
     target = results.items.arrays["target"][hits.entry.index]
     largest = float(np.unique(target, return_counts=True)[1].max() / len(target))
     answer = _compare(hits, largest, above=True)
-    because = f"R@1 {_percent(hits)}, largest class {largest:.0%}"
-    return _better_than("guessing", answer, because)
+    form = _form(hits, largest, percent=True)
+    cut = f"{_cut(largest, form)}, the largest class"
+    return _better_than("guessing", answer, f"R@1 {_interval(hits, form)}; {cut}")
 
 
 def _small_error(score: str, label: str) -> _Rule:
@@ -187,8 +228,7 @@ def _small_error(score: str, label: str) -> _Rule:
         if row is None:
             return _Reply("not asked", f"there is no {label}")
         answer = _compare(row, MARGIN, above=False)
-        side = {"yes": "within", "no": "above"}.get(answer, "against")
-        return _Reply(answer, f"{label} {_number(row)}, {side} {MARGIN}")
+        return _Reply(answer, f"{label} {_beside_cut(row, MARGIN)}")
 
     return rule
 
@@ -198,12 +238,12 @@ def _intervals_cover(results: Results, items: str) -> _Reply:
     if row is None or row.entry is None or row.entry.aim is None:
         return _Reply("not asked", "there are no intervals; --val makes some")
     aim = row.entry.aim
-    enough = _compare(row, aim - MARGIN, above=True)
-    answer = _all_of(enough, _compare(row, aim + MARGIN, above=False))
-    kind = _interval_kind(row)
-    return _Reply(
-        answer, f"{kind}intervals cover {_percent(row)}; they aim at {aim:.0%}"
-    )
+    low, high = aim - MARGIN, aim + MARGIN
+    enough = _compare(row, low, above=True)
+    answer = _all_of(enough, _compare(row, high, above=False))
+    form = _form(row, low, high, percent=True)
+    covered = f"{_interval_kind(row)}intervals cover {_interval(row, form)}"
+    return _Reply(answer, f"{covered}; aim {100 * aim:.3g}±{100 * MARGIN:g}%")
 
 
 def _interval_kind(row: ScoreRow) -> str:
@@ -214,7 +254,7 @@ def _finds_errors(settings: Mapping[str, str], risk: str) -> _Rule:
     """Return the rule whether keeping the certain items reduces the mean of `risk`."""
 
     def rule(results: Results, items: str) -> _Reply:
-        row = _row(results, "aurc", items, **settings)
+        row = _judged_by(results, "aurc", items, settings)
         mean = _row(results, risk, items)
         influences = (
             () if mean is None or mean.entry is None else influences_of([mean.entry])
@@ -228,11 +268,42 @@ def _finds_errors(settings: Mapping[str, str], risk: str) -> _Rule:
             return _Reply("cannot be told", row.why or "there are no errors to find")
         if baseline.values is not None and not np.ptp(baseline.values):
             return _Reply("cannot be told", "all items are equally wrong")
-        random = f"{_digits(baseline.value)} in random order"
-        answer = _reduces(results, row, baseline)
-        return _Reply(answer, f"AURC {_number(row)} by {row.detail}, {random}")
+        reply = _reduces(results, row, baseline, "random order")
+        because = f"AURC {reply.because}{_others(results, row)}"
+        return _Reply(reply.answer, because)
 
     return rule
+
+
+def _judged_by(
+    results: Results, score: str, items: str, settings: Mapping[str, str]
+) -> ScoreRow | None:
+    """Return the row of a score by the chosen uncertainty, at `settings` if it can."""
+    rows = [row for row in results.rows if (row.score, row.subset) == (score, items)]
+    if results.uncertainty:
+        rows = [r for r in rows if uncertainty_of(r.settings) == results.uncertainty]
+    at = [row for row in rows if settings.items() <= row.settings.items()]
+    return next(iter(at if at or not results.uncertainty else rows), None)
+
+
+def _others(results: Results, row: ScoreRow) -> str:
+    """Return the same score by other uncertainties than that of `row`."""
+    if not results.uncertainty:
+        return ""
+    rest = {k: v for k, v in row.settings.items() if k not in NAMED}
+    others = [
+        other
+        for other in results.rows
+        if (other.score, other.subset) == (row.score, row.subset)
+        and uncertainty_of(other.settings) != uncertainty_of(row.settings)
+        and rest.items() <= other.settings.items()
+    ]
+    listed = [
+        f"{_digits(other.value)} by {uncertainty_of(other.settings)}"
+        for other in others[:OTHERS]
+    ]
+    more = [f"{len(others) - OTHERS} more: --all"] if len(others) > OTHERS else []
+    return f"; {', '.join([*listed, *more])}" if listed else ""
 
 
 def _neighbour_errors_found(results: Results, items: str) -> _Reply:
@@ -242,7 +313,10 @@ def _neighbour_errors_found(results: Results, items: str) -> _Reply:
     if math.isnan(row.value):
         return _Reply("cannot be told", row.why)
     answer = _compare(row, LEAST_R_AUROC, above=True)
-    return _Reply(answer, f"R-AUROC {_number(row)} by {row.detail}; 0.50 is a coin")
+    form = _form(row, LEAST_R_AUROC)
+    cut = f"{_cut(LEAST_R_AUROC, form)}, coin 0.5"
+    because = f"R-AUROC {_interval(row, form)}{_by(row)}; {cut}"
+    return _Reply(answer, f"{because}{_others(results, row)}")
 
 
 def _survives(score: str, label: str, error: tuple[str, str] | None = None) -> _Rule:
@@ -258,8 +332,11 @@ def _survives(score: str, label: str, error: tuple[str, str] | None = None) -> _
         fall = difference_of_samples(before, after)
         answer = _compare(fall, MARGIN, above=False)
         change = f"{label} {before.value:.2f} → {after.value:.2f}"
-        reply = _Reply(answer, f"{change} ({_fall(fall)})")
-        return reply if error is None else _with_error(reply, results, *error)
+        form = _apart((fall.low, fall.high), (MARGIN, -MARGIN))
+        reply = _Reply(answer, f"{change} ({_change(-fall.high, -fall.low, form)})")
+        if error is not None:
+            reply = _with_error(reply, results, *error)
+        return reply._replace(because=f"{reply.because}; cut {MARGIN:g}")
 
     return rule
 
@@ -271,7 +348,9 @@ def _with_error(reply: _Reply, results: Results, score: str, label: str) -> _Rep
         return reply
     rise = difference_of_samples(after, before)
     answer = _all_of(reply.answer, _compare(rise, MARGIN, above=False))
+    form = _apart((rise.low, rise.high), (MARGIN,))
     change = f"{label} {before.value:.2f} → {after.value:.2f}"
+    change += f" ({_change(rise.low, rise.high, form)})"
     return _Reply(answer, f"{reply.because}, {change}")
 
 
@@ -282,13 +361,18 @@ def _intervals_survive(results: Results, _items: str) -> _Reply:
     before, after = (_row(results, "mae", subset) for subset in SIDE_BY_SIDE)
     replies: list[_Reply] = []
     if row is not None and row.entry is not None and row.entry.aim is not None:
-        answer = _compare(row, row.entry.aim - MARGIN, above=True)
-        coverage = f"{_interval_kind(row)}coverage {_percent(row)}"
-        replies.append(_Reply(answer, f"{coverage}, aim {row.entry.aim:.0%}"))
+        least = row.entry.aim - MARGIN
+        answer = _compare(row, least, above=True)
+        form = _form(row, least, percent=True)
+        coverage = f"{_interval_kind(row)}coverage {_interval(row, form)}"
+        replies.append(_Reply(answer, f"{coverage}, {_cut(least, form)}"))
     if before is not None and after is not None and before.value:
         ratio = _ratio(after, before)
-        answer = _compare(ratio, 1.0 + LEAST_GAIN, above=False)
-        replies.append(_Reply(answer, f"error {ratio.value:.2f} times as large"))
+        most = 1.0 + LEAST_GAIN
+        answer = _compare(ratio, most, above=False)
+        form = _apart((ratio.value, ratio.low, ratio.high), (most,))
+        times = f"error {_interval(ratio, form)} times as large, {_cut(most, form)}"
+        replies.append(_Reply(answer, times))
     if not replies:
         return _Reply("not asked", "there are neither intervals nor errors to compare")
     answer = _all_of(*(reply.answer for reply in replies))
@@ -306,50 +390,81 @@ def _ratio(a: ScoreRow, b: ScoreRow) -> Bounded:
 
 
 def _percent(row: ScoreRow) -> str:
-    if math.isnan(row.value):
-        return "undefined"
-    if math.isnan(row.low):
-        return f"{row.value:.0%}"
-    return f"{row.value:.0%} ({100 * row.low:.0f}{DASH}{row.high:.0%})"
-
-
-def _number(row: ScoreRow) -> str:
-    form = _format(row.value)
-    if math.isnan(row.low):
-        return f"{_digits(row.value)} (no interval)"
-    return f"{row.value:{form}} ({row.low:{form}}{DASH}{row.high:{form}})"
+    return "undefined" if math.isnan(row.value) else _interval(row, ".0%")
 
 
 def _beside_cut(row: ScoreRow, cut: float) -> str:
-    """Return a number and a cut, with decimals that tell them apart; at most four."""
-    ends = [value for value in (row.value, row.low, row.high) if math.isfinite(value)]
-    decimals = (
-        n for n in (2, 3, 4) if all(f"{e:.{n}f}" != f"{cut:.{n}f}" for e in ends)
-    )
-    form = f".{next(decimals, 4)}f"
-    interval = f"{row.low:{form}}{DASH}{row.high:{form}}"
-    if math.isnan(row.low):
-        interval = "no interval"
-    return f"{row.value:{form}} ({interval}) against {cut:{form}}"
+    """Return a number with its interval, and the cut that it is compared with."""
+    form = _form(row, cut)
+    return f"{_interval(row, form)}; {_cut(cut, form)}"
+
+
+def _interval(number: WithInterval, form: str) -> str:
+    """Return a number with its interval."""
+    if math.isnan(number.low):
+        return f"{number.value:{form}} (no interval)"
+    low, high = f"{number.low:{form}}", f"{number.high:{form}}"
+    if form.endswith("%"):
+        low = low.removesuffix("%")
+    between = " to " if number.low < 0.0 else DASH
+    return f"{number.value:{form}} ({low}{between}{high})"
+
+
+def _cut(value: float, form: str) -> str:
+    return f"cut {_plain(value, form)}"
+
+
+def _plain(value: float, form: str) -> str:
+    """Return a number without zeros at its end."""
+    text = f"{value:{form}}"
+    if "." not in text or "e" in text:
+        return text
+    end = "%" if text.endswith("%") else ""
+    return text.removesuffix(end).rstrip("0").rstrip(".") + end
+
+
+def _form(row: ScoreRow, *cuts: float, percent: bool = False) -> str:
+    """Return how a number, its interval and the cuts are written.
+
+    No end looks as if it were a cut, unless that took more than two further digits.
+    """
+    ends = (row.value, row.low, row.high)
+    if percent:
+        hundred = tuple(100 * end for end in ends), tuple(100 * cut for cut in cuts)
+        return _apart(*hundred, start=0).replace("f", "%")
+    start = _decimals(row.value)
+    return ".2g" if start is None else _apart(ends, cuts, start=start)
+
+
+def _apart(ends: Sequence[float], cuts: Sequence[float], *, start: int = 2) -> str:
+    """Return a format whose decimals tell the ends from the cuts; two more at most."""
+    shown = [value for value in ends if math.isfinite(value)]
+    for decimals in range(start, start + 3):
+        written = {f"{cut:.{decimals}f}" for cut in cuts}
+        if all(f"{value:.{decimals}f}" not in written for value in shown):
+            return f".{decimals}f"
+    return f".{start + 2}f"
 
 
 def _digits(value: float) -> str:
     """Return two significant digits, and no more decimals than that takes."""
-    return f"{value:{_format(value)}}" if math.isfinite(value) else "undefined"
+    if not math.isfinite(value):
+        return "undefined"
+    decimals = _decimals(value)
+    return f"{value:.2g}" if decimals is None else f"{value:.{decimals}f}"
 
 
-def _format(value: float) -> str:
-    """Return how a number, and the ends of its interval, are written."""
+def _decimals(value: float) -> int | None:
+    """Return the decimals of two significant digits; None for tiny and huge numbers."""
     if not value or not math.isfinite(value):
-        return ".2f"
+        return 2
     decimals = 1 - math.floor(math.log10(abs(value)))
-    return f".{max(decimals, 0)}f" if -6 < decimals < 6 else ".2g"
+    return max(decimals, 0) if -6 < decimals < 6 else None
 
 
-def _fall(fall: Bounded) -> str:
-    if math.isnan(fall.low):
-        return "no interval"
-    return f"{-fall.high:+.2f} to {-fall.low:+.2f}"
+def _change(low: float, high: float, form: str) -> str:
+    """Return the interval of a change, with its signs."""
+    return "no interval" if math.isnan(low) else f"{low:+{form}} to {high:+{form}}"
 
 
 _RULES: Mapping[str, Mapping[Question, _Rule]] = {
@@ -368,7 +483,7 @@ _RULES: Mapping[str, Mapping[Question, _Rule]] = {
     "segmentation": {
         "accurate": _maps_accurate,
         "calibrated": _small_error("stated_ace", "ACE of its probabilities"),
-        "finds_errors": _finds_errors({"aggregation": "patch"}, "dice"),
+        "finds_errors": _finds_errors({"aggregation": PATCH}, "dice"),
         "survives_shift": _maps_survive,
     },
     "embedding": {

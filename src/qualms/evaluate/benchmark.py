@@ -25,7 +25,7 @@ from qualms.evaluate._estimates import (
     mean_histograms,
     needs_left_out,
 )
-from qualms.evaluate._ranking import Ranking, Rival, rankings
+from qualms.evaluate._ranking import Ranking, Rival, pair_differences, rankings
 from qualms.evaluate._reading import RunReader, complete_pools
 from qualms.evaluate.benchmark_results import BenchmarkResults, Check, Cost
 from qualms.evaluate.entry import (
@@ -36,6 +36,7 @@ from qualms.evaluate.entry import (
     Scatter,
     ScoreOptions,
 )
+from qualms.evaluate.pairs import PairedScore, paired_score
 from qualms.evaluate.protocol import (
     AbsentError,
     Beside,
@@ -103,6 +104,7 @@ def judge_plan(
         histograms=Labelled.of(gathered.histograms),
         scatters=Labelled.of(gathered.scatters),
         slices=Labelled.of(gathered.slices),
+        pairs=tuple(gathered.pairs),
         missing=reader.unread({result.why for result in gathered.results}),
         hardware=tuple(sorted(machines - {""})),
         seconds=_seconds(reader, _trained(judging)),
@@ -131,6 +133,7 @@ class _Gathered:
     histograms: list[tuple[Labels, Histogram]] = field(default_factory=list)
     scatters: list[tuple[Labels, Scatter]] = field(default_factory=list)
     slices: list[tuple[Labels, MapSlice]] = field(default_factory=list)
+    pairs: list[PairedScore] = field(default_factory=list)
     costs: dict[tuple[str, str], Cost] = field(default_factory=dict)
     damaged: list[str] = field(default_factory=list)
     """Notes on lines whose files cannot be read."""
@@ -161,6 +164,7 @@ class _Gathered:
             numbers.append((judged, named))
             self._warn(judged, *dead)
         ranked = _rankings(numbers, options)
+        self.pairs.extend(_pairs(numbers, options))
         for judged, each in numbers:
             for number in each:
                 ranking = ranked.get(_column(judged.line, number))
@@ -406,6 +410,27 @@ def _rankings(
     """Find out who may be best in each column of a variant."""
     if not numbers:
         return {}
+    return rankings(_rivals(numbers), numbers[0][0].repeats[0].design, options)
+
+
+def _pairs(
+    numbers: Sequence[tuple[_JudgedLine, Sequence[Estimated]]], options: ScoreOptions
+) -> Iterator[PairedScore]:
+    """Yield the difference of every two rows in each column of a variant."""
+    if not numbers:
+        return
+    first = numbers[0][0]
+    columns, design = _rivals(numbers), first.repeats[0].design
+    for key, pairs in pair_differences(columns, design, options).items():
+        values = {rival.name: rival.value for rival in columns[key]}
+        labels = {"variant": first.line.variant.name, **dict(key)}
+        yield paired_score(labels, columns[key][0].entries[0], values, pairs)
+
+
+def _rivals(
+    numbers: Sequence[tuple[_JudgedLine, Sequence[Estimated]]],
+) -> dict[Column, list[Rival]]:
+    """Return the rows with a number in each column of a variant."""
     columns: dict[Column, list[Rival]] = {}
     for judged, each in numbers:
         for number in each:
@@ -419,7 +444,7 @@ def _rankings(
                 number.few,
             )
             columns.setdefault(_column(judged.line, number), []).append(rival)
-    return rankings(columns, numbers[0][0].repeats[0].design, options)
+    return columns
 
 
 def _labelled(line: Line, shapes: Iterable[Shape]) -> Iterator[tuple[Labels, Shape]]:

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from qualms.effects import DecidingNumber
 from qualms.evaluate.entry import Curve, Histogram, MapSlice, Scatter
+from qualms.evaluate.pairs import PairedScore
 from qualms.labels import Labelled, Wanted, fits
 from qualms.results import Result, ResultsTable
 from qualms.study import Benchmark, Expectation, Line, Preset, RunPlan, Variant
@@ -131,6 +132,8 @@ class BenchmarkResults:
     scatters: Labelled[Scatter] = field(default=Labelled())
     """Of the first repeat, as are slices."""
     slices: Labelled[MapSlice] = field(default=Labelled())
+    pairs: tuple[PairedScore, ...] = ()
+    """The difference of every two rows, by each score."""
     checks: tuple[Check, ...] = ()
     missing: tuple[Missing, ...] = ()
     hardware: tuple[str, ...] = ()

@@ -245,6 +245,10 @@ class ScoreOptions:
     """Items that the verdict, tables and pictures are about: in_domain, shifted or all.
     '' for in-domain ones with the shifted ones beside them, or all where the file does
     not mark some as shifted. The rows of every set are there in any case."""
+    uncertainty: str = ""
+    """The uncertainty that the verdict and the main scores judge, such as mine for an
+    array `uncertainty/mine`. '' for the one that the header names, else the first of
+    the file's own, else the one that is computed."""
     alpha: float = 0.1
     workers: int = field(default_factory=cores)
     """Threads for intervals, and threads or processes for segmentation items; they

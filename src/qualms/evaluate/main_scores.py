@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from qualms.evaluate._chosen_uncertainty import COMPUTED, PATCH, uncertainty_of
 from qualms.evaluate.rows import RowSettings, ScoreRow
 from qualms.shelf import names
 
@@ -19,6 +20,8 @@ class MainScore(NamedTuple):
     settings: Mapping[str, str] = {}
     every: bool = False
     """Whether all fitting rows are shown, since a user chose them; else the first."""
+    beside: bool = False
+    """Whether the computed uncertainty stands beside one of the file's own."""
 
     def fits(self, row: ScoreRow) -> bool:
         """Return whether `row` is of this score."""
@@ -27,7 +30,7 @@ class MainScore(NamedTuple):
 
 
 _CONFORMAL = {"interval": "conformal"}
-_PATCH = {"aggregation": "patch"}
+_PATCH = {"aggregation": PATCH}
 MAIN: Mapping[str, Sequence[MainScore]] = {
     "classification": (
         MainScore("accuracy"),
@@ -36,7 +39,7 @@ MAIN: Mapping[str, Sequence[MainScore]] = {
         MainScore("macro_auroc"),
         MainScore("nll"),
         MainScore("ece"),
-        MainScore("aurc"),
+        MainScore("aurc", beside=True),
         MainScore("risk_at_coverage"),
         MainScore("set_coverage"),
         MainScore("set_size"),
@@ -52,7 +55,7 @@ MAIN: Mapping[str, Sequence[MainScore]] = {
         MainScore("crps_gaussian"),
         MainScore("crps_ensemble"),
         MainScore("regression_ece"),
-        MainScore("aurc"),
+        MainScore("aurc", beside=True),
         MainScore("coverage"),
         MainScore("interval_length"),
         MainScore("coverage", _CONFORMAL),
@@ -68,7 +71,7 @@ MAIN: Mapping[str, Sequence[MainScore]] = {
         MainScore("ncc", {"measure": "aleatoric"}),
         MainScore("ncc", {"measure": "epistemic"}),
         MainScore("stated_ace"),
-        MainScore("aurc", _PATCH),
+        MainScore("aurc", _PATCH, beside=True),
         MainScore("ood_auroc", _PATCH),
         MainScore("ace"),
         MainScore("augrc", _PATCH),
@@ -97,25 +100,52 @@ GROUPED: Mapping[str, Sequence[str]] = {
 """Scores shown for every group."""
 
 
-def main_kinds(task: str, rows: Sequence[ScoreRow]) -> list[Kind]:
+def main_kinds(
+    task: str, rows: Sequence[ScoreRow], uncertainty: str = ""
+) -> list[Kind]:
     """Return the main scores among `rows`, with their settings.
 
-    Scores from outside the package are always among them.
+    Scores from outside the package are always among them. What judges an uncertainty is
+    of the one that is named, if one is, and the AURC of the computed one stands beside.
     """
     outside = [MainScore(name) for name in names("scores")]
     chosen: dict[Kind, None] = {}
     for main in MAIN[task]:
-        kinds = dict.fromkeys(kind_of(row) for row in rows if main.fits(row))
+        kinds = _kinds(main, rows, uncertainty)
         new = [kind for kind in kinds if kind not in chosen]
-        if len(chosen) < SHOWN:
-            chosen |= dict.fromkeys(new if main.every else new[:1])
+        chosen |= dict.fromkeys(new[: SHOWN - len(chosen)])
     chosen |= {kind_of(row): None for row in rows if any(o.fits(row) for o in outside)}
     return list(chosen)
 
 
-def main_rows(task: str, rows: Sequence[ScoreRow]) -> list[ScoreRow]:
+def _kinds(main: MainScore, rows: Sequence[ScoreRow], uncertainty: str) -> list[Kind]:
+    """Return the kinds of a main score that are shown."""
+    fitting = [row for row in rows if main.fits(row)]
+    kinds = list(dict.fromkeys(map(kind_of, fitting)))
+    if main.every:
+        return kinds
+    by_it = [
+        row
+        for row in rows
+        if row.score == main.score and uncertainty_of(row.settings) == uncertainty
+    ]
+    if not uncertainty or not by_it or uncertainty_of(main.settings):
+        return kinds[:1]
+    first = next((row for row in by_it if main.fits(row)), by_it[0])
+    beside = [kind_of(row) for row in fitting if _is_computed(row)]
+    return [kind_of(first), *(beside[:1] if main.beside else [])]
+
+
+def _is_computed(row: ScoreRow) -> bool:
+    return "measure" in row.settings or uncertainty_of(row.settings) in COMPUTED
+
+
+def main_rows(
+    task: str, rows: Sequence[ScoreRow], uncertainty: str = ""
+) -> list[ScoreRow]:
     """Return the rows of the main scores, in their order."""
-    order = {kind: number for number, kind in enumerate(main_kinds(task, rows))}
+    kinds = main_kinds(task, rows, uncertainty)
+    order = {kind: number for number, kind in enumerate(kinds)}
     return sorted(
         (row for row in rows if kind_of(row) in order),
         key=lambda row: order[kind_of(row)],

@@ -12,6 +12,7 @@ from qualms.evaluate.scoring import judge_file
 from qualms.labels import Labels
 from qualms.predictions import Predictions, join_maps
 from qualms.study import Benchmark, Line, RunPlan
+from qualms.wording import plural
 
 
 class AbsentError(Exception):
@@ -66,10 +67,39 @@ class Protocol:
 
 
 def protocol_of(benchmark: Benchmark) -> Protocol:
-    """Return the protocol of a benchmark, or the ordinary one of its task."""
+    """Return the protocol that a benchmark names, or the ordinary one of its task."""
     if benchmark.protocol is None:
-        return Protocol(judge=judge_by_task)
-    return benchmark.protocol()
+        return Protocol(judge=judge_by_task, notes=_unjudged)
+    protocol = benchmark.protocol()
+    if not isinstance(protocol, Protocol):
+        raise ValueError(
+            f"the protocol of {benchmark.name} must be a Protocol, got"
+            f" {type(protocol).__name__}; correct the function that returns it"
+        )
+    return protocol
+
+
+def _unjudged(plan: RunPlan, _options: ScoreOptions) -> tuple[str, ...]:
+    """Return a note on splits that runs predict, and the ordinary protocol skips."""
+    read = {
+        split
+        for variant in plan.variants
+        for split in (variant.test, f"{variant.test}/shifted", "val")
+    }
+    skipped = dict.fromkeys(
+        split
+        for variant in plan.variants
+        for split in variant.splits
+        if split not in read
+    )
+    if not skipped:
+        return ()
+    names = ", ".join(skipped)
+    return (
+        f"not judged: {plural(len(skipped), 'split')} {names}. Benchmark "
+        f"{plan.benchmark.name} names no protocol, so each variant is judged on its "
+        "test items, and shifted ones beside them; Benchmark.protocol judges others",
+    )
 
 
 def judge_by_task(repeat: Repeat) -> Judgement:

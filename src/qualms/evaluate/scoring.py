@@ -3,16 +3,19 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from qualms.evaluate._chosen_uncertainty import with_chosen_first
 from qualms.evaluate._compare import Comparison, compare
 from qualms.evaluate._dead_uncertainty import name_dead
 from qualms.evaluate._declared_scores import with_declared_scores
 from qualms.evaluate._estimates import Estimated, estimated
+from qualms.evaluate._interval_kinds import with_shared_kind
 from qualms.evaluate._results import Results
 from qualms.evaluate._validation import check_validation
 from qualms.evaluate._verdict import verdict_of
@@ -20,7 +23,14 @@ from qualms.evaluate.entry import Judgement, ScoreOptions
 from qualms.evaluate.rows import ScoreRow
 from qualms.evaluate.segmented import measuring
 from qualms.evaluate.subsets import require_subset, shown_subsets
-from qualms.predictions import Frame, Header, Predictions, build, read
+from qualms.predictions import (
+    Frame,
+    Header,
+    Predictions,
+    build,
+    in_order_of,
+    read,
+)
 from qualms.scores import about, shared_sorts
 from qualms.shelf import find
 from qualms.wording import plural
@@ -55,6 +65,7 @@ def score(  # noqa: PLR0913 - the options of the command
     alpha: float | None = None,
     by_group: bool | None = None,
     subset: str | None = None,
+    uncertainty: str | None = None,
 ) -> Results:
     """Return every score of a predictions file, with intervals, as `qualms score` does.
 
@@ -74,13 +85,17 @@ def score(  # noqa: PLR0913 - the options of the command
         resamples: Bootstrap replicates of your own scores that declare no influence.
         level: Level of the intervals.
         seed: Seed of everything random.
-        alpha: Intervals and conformal sets aim at a coverage of 1 - alpha.
+        alpha: Intervals and conformal sets aim at a coverage of 1 - alpha, where the
+            header states no alpha.
         by_group: Score every group, too.
         subset: Items that the verdict, tables and pictures are about: in_domain,
             shifted, or all (both together). By default in-domain ones with the shifted
             ones beside them, where the file marks some of its items as shifted.
+        uncertainty: Name of the uncertainty that the verdict and the main scores judge.
+            By default the one that the header names, else the first array
+            `uncertainty/<name>` of the file, else the entropy.
 
-    The last six override `options`.
+    The last seven override `options`.
     """
     arguments = {
         "resamples": resamples,
@@ -89,9 +104,10 @@ def score(  # noqa: PLR0913 - the options of the command
         "alpha": alpha,
         "by_group": by_group,
         "subset": subset,
+        "uncertainty": uncertainty,
     }
     changes: dict[str, Any] = {k: v for k, v in arguments.items() if v is not None}
-    reader = _Reader(task=task, logits=logits, renormalise=renormalise)
+    reader = _Reader(task, logits, renormalise, alpha)
     predictions = reader.read(source, header)
     return _scored(
         predictions,
@@ -118,7 +134,9 @@ def _scored(
     if options.by_group and predictions.get("group") is None:
         notes = (*notes, NO_GROUPS)
     with shared_sorts(), measuring(options) as options:
-        judgement = judge_file(predictions, val, options)
+        judgement, chosen = with_chosen_first(
+            judge_file(predictions, val, options), predictions, options
+        )
         estimates, dead = name_dead(
             estimated([judgement], options),
             judgement.design,
@@ -136,17 +154,18 @@ def _scored(
         curves=judgement.curves,
         histograms=judgement.histograms,
         notes=(
+            *judgement.warnings,
             *dead,
             *predictions.notes,
             *notes,
             *judgement.notes,
-            *judgement.warnings,
         ),
         level=options.level,
         resamples=options.resamples,
         seed=options.seed,
         items=_without_predictions(predictions, judgement.drawn),
         design=judgement.design,
+        uncertainty=chosen,
         subsets=shown_subsets({row.subset for row in rows}, wanted=options.subset),
     )
     return replace(results, verdict=verdict_of(results))
@@ -158,6 +177,8 @@ class _Reader(NamedTuple):
     task: str | None
     logits: bool
     renormalise: bool
+    alpha: float | None
+    """None where the user did not say it."""
 
     def read(
         self, source: Source, header: Header | Mapping[str, Any] | None = None
@@ -171,7 +192,22 @@ class _Reader(NamedTuple):
         predictions = predictions_of(source, header=header, **self._asdict())
         predictions.require_target()
         refuse_huge(predictions)
-        return predictions
+        _refuse_exchanged(predictions)
+        return replace(
+            predictions, notes=(*predictions.notes, *self._other_alpha(predictions))
+        )
+
+    def _other_alpha(self, predictions: Predictions) -> tuple[str, ...]:
+        """Return a note where the header has another alpha than the user said."""
+        stated = predictions.header.alpha
+        if predictions.task != "regression" or stated is None:
+            return ()
+        if self.alpha in (None, stated):
+            return ()
+        return (
+            f"the header of {predictions.source} states alpha {stated:g}, which is "
+            f"used, and not {self.alpha:g}",
+        )
 
     def with_gallery(
         self, options: ScoreOptions | None, gallery: Source | None
@@ -190,15 +226,34 @@ def predictions_of(
     task: str | None = None,
     logits: bool = False,
     renormalise: bool = False,
+    alpha: float | None = None,
 ) -> Predictions:
     """Return the predictions of `source`, read or built where necessary."""
     if isinstance(source, Predictions):
         return source
+    options: dict[str, Any] = {
+        "task": task,
+        "logits": logits,
+        "renormalise": renormalise,
+        "alpha": alpha,
+    }
     if isinstance(source, (str, Path)):
-        return read(source, task=task, logits=logits, renormalise=renormalise)
-    return build(
-        source, header=header, task=task, logits=logits, renormalise=renormalise
-    )
+        return read(source, **options)
+    return build(source, header=header, **options)
+
+
+def _refuse_exchanged(predictions: Predictions) -> None:
+    """Raise if most intervals are upside down."""
+    lower, upper = predictions.get("lower"), predictions.get("upper")
+    if lower is None or upper is None:
+        return
+    count = int((lower > upper).sum())
+    if 2 * count > predictions.n:
+        raise ValueError(
+            f"{predictions.source}: 'lower' must not be above 'upper', and is in "
+            f"{count} of {predictions.n} items; exchange the two, or, if quantiles "
+            "cross, sort each pair"
+        )
 
 
 def refuse_huge(predictions: Predictions) -> None:
@@ -280,21 +335,22 @@ class Scored:
 
 
 def score_files(  # noqa: PLR0913 - the options of the command
-    files: Sequence[str | Path],
+    files: str | Path | Sequence[str | Path],
     *,
-    val: Sequence[str | Path] | None = None,
+    val: str | Path | Sequence[str | Path] | None = None,
     options: ScoreOptions | None = None,
     task: str | None = None,
     logits: bool = False,
     renormalise: bool = False,
     force_val: bool = False,
     gallery: str | Path | None = None,
-    names: Sequence[str] | None = None,
+    names: str | Sequence[str] | None = None,
+    alpha: float | None = None,
 ) -> Scored:
     """Score several files and compare them.
 
     Args:
-        files: Predictions files or folders.
+        files: Predictions files or folders, or a single one.
         val: A validation file for each, or one for all if they are of the same run.
         options: Resamples, level, seed, groups; by default those of `ScoreOptions`.
         task: The task of the arrays, where that is ambiguous.
@@ -304,26 +360,34 @@ def score_files(  # noqa: PLR0913 - the options of the command
         gallery: Embeddings among which neighbours are found, instead of each file's.
         names: Names of the files in tables; by default method and seed where the
             header has both, else the file's name.
+        alpha: Intervals and conformal sets aim at a coverage of 1 - alpha, where the
+            header states no alpha; it overrides that of `options`.
     """
-    reader = _Reader(task=task, logits=logits, renormalise=renormalise)
+    reader = _Reader(task, logits, renormalise, alpha)
+    if alpha is not None:
+        options = replace(options or ScoreOptions(), alpha=alpha)
     options = reader.with_gallery(options, gallery)
-    paths = [Path(file) for file in files]
-    vals = _one_each([Path(file) for file in val or ()], len(files))
-    if names and len(names) != len(files):
+    paths, val_paths = _paths("files", files), _paths("val", val or ())
+    vals = _one_each(val_paths, len(paths))
+    names = [names] if isinstance(names, str) else names
+    if not paths:
+        raise ValueError("files must name at least one predictions file, got none")
+    if names and len(names) != len(paths):
         raise ValueError(
-            f"--name must be given once per file, in the same order: {len(files)} "
-            f"{plural(len(files), 'file')}, got {len(names)} "
+            f"--name must be given once per file, in the same order: {len(paths)} "
+            f"{plural(len(paths), 'file')}, got {len(names)} "
             f"{plural(len(names), 'name')}"
         )
+    in_one_order, vals_in_one_order = _OneOrder(), _OneOrder()
     with measuring(options) as shared:
         results = tuple(
             _scored(
-                reader.read(file),
-                None if val_file is None else reader.read(val_file),
+                in_one_order(reader.read(file)),
+                None if val_file is None else vals_in_one_order(reader.read(val_file)),
                 shared,
                 name="",
                 force_val=force_val,
-                shared_val=len(val or ()) == 1 < len(files),
+                shared_val=len(val_paths) == 1 < len(paths),
             )
             for file, val_file in zip(paths, vals, strict=True)
         )
@@ -331,9 +395,43 @@ def score_files(  # noqa: PLR0913 - the options of the command
         _run_name(r.header) or f.stem for r, f in zip(results, paths, strict=True)
     ]
     unique = _unique_names(chosen, results, paths)
-    results = tuple(replace(r, name=n) for r, n in zip(results, unique, strict=True))
+    results = with_shared_kind(
+        [replace(r, name=n) for r, n in zip(results, unique, strict=True)]
+    )
     comparison = compare(results) if len(results) > 1 else None
     return Scored(results=results, comparison=comparison)
+
+
+def _paths(name: str, files: str | Path | Sequence[str | Path]) -> list[Path]:
+    """Return the paths of one file or several; raise if an entry is no path."""
+    several = [files] if isinstance(files, (str, Path)) else list(files)
+    wrong = next((f for f in several if not isinstance(f, (str, PathLike))), None)
+    if wrong is not None:
+        raise TypeError(
+            f"{name} must be paths of predictions files, got {type(wrong).__name__};"
+            " score what is in memory with qualms.score, and compare the results with"
+            " qualms.compare"
+        )
+    return [Path(file) for file in several]
+
+
+class _OneOrder:
+    """Puts items of the same names in the order of the first file, to pair them."""
+
+    def __init__(self) -> None:
+        self._first: Predictions | None = None
+
+    def __call__(self, predictions: Predictions) -> Predictions:
+        """Return predictions in the order of the first ones with names."""
+        if predictions.get("item") is None:
+            return predictions
+        if self._first is None:
+            self._first = replace(
+                predictions, arrays={"item": predictions.arrays["item"]}, maps=None
+            )
+            return predictions
+        first = self._first
+        return in_order_of(predictions, first.arrays["item"], of=first.source)
 
 
 def _one_each(val: Sequence[Path], files: int) -> Sequence[Path | None]:

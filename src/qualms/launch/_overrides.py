@@ -24,7 +24,7 @@ def with_options(plan: RunPlan, options: Mapping[str, Any]) -> RunPlan:
     used = [variant.network or plan.preset.network for variant in plan.variants]
     networks = _spread("networks", [part.name for part in used], network)
     _check_networks(used, networks)
-    _check_training(training)
+    _check_training(training, plan.benchmark.task)
     _check_methods(plan, methods)
     return replace(
         plan,
@@ -52,11 +52,11 @@ def _with_data(variant: Variant, options: Mapping[str, Mapping[str, Any]]) -> Va
     )
 
 
-def _check_training(options: Mapping[str, Any]) -> None:
-    """Raise if options of training do not exist, or have values that make no sense."""
+def _check_training(options: Mapping[str, Any], task: str) -> None:
+    """Raise if options of training do not exist, make no sense, or fit another task."""
     if not options:
         return
-    from qualms.training.options import GROUPS, training
+    from qualms.training.options import GROUPS, task_refusal, training
 
     groups = [options_of(group) for group in GROUPS.values()]
     available = {name: option for group in groups for name, option in group.items()}
@@ -67,7 +67,8 @@ def _check_training(options: Mapping[str, Any]) -> None:
             "training option 'epochs' must be a whole number from 1 on, got"
             f" {options['epochs']}"
         )
-    training(options)
+    if refusal := task_refusal(training(options), task):
+        raise ValueError(refusal)
 
 
 def _check_methods(plan: RunPlan, changes: Mapping[str, Mapping[str, Any]]) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from qualms.launch._selections import with_selection
 from qualms.launch.options import option_texts
 from qualms.launch.plan import RunRequest, plan_of
-from qualms.shelf import find, names
+from qualms.shelf import broken, find, names
 from qualms.spec import RunSpec, digest, parse_split
 from qualms.study import Benchmark, Range, RunPlan, Selection
 from qualms.wording import suggest
@@ -125,7 +125,9 @@ def search_of(
 
 def _check_searchable(benchmark: Benchmark, variant: str, preset: str) -> None:
     if not benchmark.search or not benchmark.selections:
-        able = [n for n in names("benchmarks") if find("benchmarks", n)().search]
+        wrong = broken("benchmarks")
+        shelf = (n for n in names("benchmarks") if n not in wrong)
+        able = [n for n in shelf if find("benchmarks", n)().search]
         raise LookupError(
             f"{benchmark.name} states no ranges to search; benchmarks that do:"
             f" {', '.join(able) or 'none'}"

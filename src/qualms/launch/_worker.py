@@ -19,8 +19,9 @@ from typing import Any, Literal, NamedTuple
 from qualms.datasets import open_dataset
 from qualms.processes import Channel, Event, Message, Relay, locked
 from qualms.runs import describe, is_done, lock_path, log_path, mark_failed, tidy
-from qualms.shelf import source_of
+from qualms.shelf import outside_error, source_of
 from qualms.spec import RunSpec
+from qualms.wording import error_words
 
 RunStatus = Literal["done", "skipped", "failed", "busy"]
 Work = Callable[..., None]
@@ -213,7 +214,10 @@ def _sentence(error: Exception) -> str:
             f"cannot use {error.filename}: {error.strerror}; make it usable and run"
             " again"
         )
-    text = str(error).strip().partition("\n")[0] or "no reason given"
+    if sentence := outside_error(error):
+        return sentence
     is_sentence = isinstance(error, (ValueError, LookupError, OSError))
     is_ours = type(error).__module__.startswith("qualms.")
-    return text if is_sentence or is_ours else f"{type(error).__name__}: {text}"
+    if isinstance(error, (KeyError, IndexError)) or not (is_sentence or is_ours):
+        return error_words(error)
+    return str(error).strip().partition("\n")[0] or "no reason given"

@@ -36,7 +36,7 @@ from qualms.launch.progress import (
     waiting_for,
 )
 from qualms.runs import check_place, check_writable
-from qualms.shelf import find, include
+from qualms.shelf import broken, find, include
 from qualms.spec import digest
 from qualms.study import RunPlan
 from qualms.wording import plural
@@ -275,6 +275,8 @@ def plans_for(
     source: str | PathLike[str] | None = None,
 ) -> list[RunPlan]:
     """Return the plans of a request; data in `source` are prepared first."""
+    for sentence in () if benchmark else broken("benchmarks").values():
+        print_line(Console(), f"note: {sentence}")
     if source is None:
         return plans_of(benchmark, request)
     benchmark, path = benchmark or "own", Path(source)
@@ -301,6 +303,7 @@ def run_plans(
     *,
     named: bool,
     output: ResultsOutput | None,
+    brief: bool = False,
 ) -> RunReport:
     """Make the runs of plans that have no result, judge them, and list failed runs.
 
@@ -310,11 +313,12 @@ def run_plans(
         named: Whether the user names variants; their datasets must be prepared. If
             not, variants without prepared datasets are left out.
         output: Destination of results; None if plans are not judged.
+        brief: Whether progress is told in few lines.
     """
     started = time.monotonic()
     if not named:
         plans = [_with_prepared_data(plan, resources) for plan in plans]
-    report = RunReport(tuple(_make(plans, resources)))
+    report = RunReport(tuple(_make(plans, resources, brief=brief)))
     try:
         _print_summary(report.outcomes, time.monotonic() - started)
         if output is None:
@@ -445,7 +449,9 @@ def _missing_lines(datasets: Iterable[RequiredDataset]) -> Iterator[str]:
             yield f"{data_line(group[0])}, and likewise for {more}"
 
 
-def _make(plans: Sequence[RunPlan], resources: Resources) -> list[RunOutcome]:
+def _make(
+    plans: Sequence[RunPlan], resources: Resources, *, brief: bool
+) -> list[RunOutcome]:
     """Make the runs that have no result, and show their progress."""
     specs = [spec for plan in plans for spec in plan.runs]
     workers = resources.workers or 1
@@ -454,7 +460,8 @@ def _make(plans: Sequence[RunPlan], resources: Resources) -> list[RunOutcome]:
         check_writable(resources.out)
         workers = resources.workers or default_workers(resources.device)
     outcomes = []
-    with runs_view(len({spec.hash for spec in specs}), Console()) as view:
+    total = len({spec.hash for spec in specs})
+    with runs_view(total, Console(), brief=brief) as view:
         runs = run_all(
             specs,
             out=resources.out,

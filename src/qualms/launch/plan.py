@@ -17,7 +17,7 @@ from qualms.launch._overrides import with_options
 from qualms.launch._selections import check_config, check_rules
 from qualms.launch.data import data_key
 from qualms.launch.options import option_texts
-from qualms.shelf import find, names
+from qualms.shelf import broken, find, names
 from qualms.study import Benchmark, GivenData, RunPlan, TableRow
 from qualms.wording import suggest
 
@@ -90,7 +90,7 @@ def plans_of(target: str, request: RunRequest) -> list[RunPlan]:
     request = replace(request, variants=chosen)
     if name:
         return [plan_of(name, request)]
-    shelf = names("benchmarks")
+    shelf = _benchmarks()
     every = [n for n in shelf if not _takes_data(find("benchmarks", n))]
     if not request.methods:
         return [plan_of(n, request) for n in every]
@@ -122,12 +122,18 @@ def check_data(function: Declared, *, given: bool) -> None:
             " file with --from (docs/own_data.md)"
         )
     if given and not takes:
-        shelf = names("benchmarks")
+        shelf = _benchmarks()
         taking = [other for other in shelf if _takes_data(find("benchmarks", other))]
         raise ValueError(
             f"{name} has data of its own: leave out --from, or run"
             f" {' or '.join(taking)}"
         )
+
+
+def _benchmarks() -> list[str]:
+    """Return the benchmarks that can be loaded."""
+    wrong = broken("benchmarks")
+    return [name for name in names("benchmarks") if name not in wrong]
 
 
 def _declared(function: Declared, given: GivenData | None) -> Benchmark:

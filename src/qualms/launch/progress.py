@@ -15,6 +15,8 @@ from qualms.spec import Part, RunSpec
 
 EVERY = 30.0
 """Seconds between two plain lines about the same run."""
+SURE = 0.05
+"""Share of the work after which the time left is told."""
 
 
 class RunsView(Protocol):
@@ -40,10 +42,20 @@ def is_live(console: Console) -> bool:
 
 
 @contextmanager
-def runs_view(total: int, console: Console) -> Iterator[RunsView]:
-    """Open a view of `total` runs for as long as the context lasts."""
+def runs_view(
+    total: int, console: Console, *, brief: bool = False
+) -> Iterator[RunsView]:
+    """Open a view of `total` runs for as long as the context lasts.
+
+    Args:
+        total: The number of runs.
+        console: Where to show them.
+        brief: Whether plain lines are about all runs together, and not about each.
+    """
+    now = time.monotonic()
+    pace = _Pace(total, now)
     if not is_live(console):
-        yield _Lines(total, console)
+        yield _FewLines(pace, console, now) if brief else _Lines(total, console)
         return
     columns = (
         TextColumn("{task.description}", markup=False),
@@ -52,7 +64,7 @@ def runs_view(total: int, console: Console) -> Iterator[RunsView]:
         TextColumn("{task.fields[note]}", markup=False),
     )
     with Progress(*columns, console=console, transient=True) as bars:
-        yield _Live(bars, bars.add_task("runs", total=total, note=""))
+        yield _Live(bars, bars.add_task("runs", total=total, note=""), pace)
 
 
 @contextmanager
@@ -108,6 +120,79 @@ def duration_text(seconds: float) -> str:
 
 
 @dataclass(slots=True, eq=False)
+class _Pace:
+    """How far all runs are, and how long the others will take at this pace."""
+
+    total: int
+    started: float
+    done: int = 0
+    """Runs that ended, those that were skipped among them."""
+    skipped: int = 0
+    shares: dict[str, float] = field(default_factory=dict)
+    """How far runs are that are under way, by hash."""
+
+    def wait(self) -> None:
+        """Count time from now on: what was done before was no run."""
+        self.started = time.monotonic()
+
+    def epoch(self, spec: RunSpec, epoch: int, epochs: int) -> None:
+        """Note how far a run is."""
+        self.shares[spec.hash] = epoch / max(epochs, 1)
+
+    def ended(self, outcome: RunOutcome) -> None:
+        """Note that a run ended."""
+        self.done += 1
+        self.shares.pop(outcome.spec.hash, None)
+        if outcome.status == "skipped":
+            self.skipped += 1
+            self.wait()
+
+    @property
+    def left(self) -> str:
+        """The time left, in words; "" while it is not known."""
+        made = self.done - self.skipped + sum(self.shares.values())
+        share = made / max(self.total - self.skipped, 1)
+        if not SURE <= share < 1:
+            return ""
+        seconds = (time.monotonic() - self.started) * (1 - share) / share
+        return f"about {duration_text(seconds)} left"
+
+
+@dataclass(slots=True, eq=False)
+class _FewLines:
+    """A line about all runs now and then, and one for each that failed."""
+
+    pace: _Pace
+    console: Console
+    last: float
+    """Time of the last line, or of the start."""
+
+    def epoch(self, spec: RunSpec, epoch: int, epochs: int, *_: float) -> None:
+        self.pace.epoch(spec, epoch, epochs)
+        self._tell()
+
+    def message(self, spec: RunSpec, text: str) -> None:
+        print_line(self.console, f"{run_text(spec)}: {text}")
+
+    def data(self, *_: object) -> None:
+        self.pace.wait()
+
+    def ended(self, outcome: RunOutcome) -> None:
+        self.pace.ended(outcome)
+        if outcome.status in ("failed", "busy"):
+            print_line(self.console, _outcome_text(outcome))
+        self._tell()
+
+    def _tell(self) -> None:
+        now = time.monotonic()
+        if now - self.last < EVERY:
+            return
+        self.last = now
+        texts = (f"{self.pace.done} of {self.pace.total} runs", self.pace.left)
+        print_line(self.console, ", ".join(filter(None, texts)))
+
+
+@dataclass(slots=True, eq=False)
 class _Lines:
     total: int
     console: Console
@@ -139,6 +224,7 @@ class _Lines:
 class _Live:
     bars: Progress
     overall: TaskID
+    pace: _Pace
     tasks: dict[str, TaskID] = field(default_factory=dict)
     """Bars of runs, by hash, and of datasets."""
 
@@ -146,16 +232,20 @@ class _Live:
         task = self.task(spec.hash, run_text(spec))
         note = _epoch_text(*values)
         self.bars.update(task, completed=epoch, total=epochs, note=note)
+        self.pace.epoch(spec, epoch, epochs)
+        self.bars.update(self.overall, note=self.pace.left)
 
     def message(self, spec: RunSpec, text: str) -> None:
         print_line(self.bars.console, f"{run_text(spec)}: {text}")
 
     def data(self, part: Part, done: int, units: int) -> None:
+        self.pace.wait()
         task = self.task(str(part), f"making {dataset_text(part)}")
         self.bars.update(task, completed=done, total=units, visible=done < units)
 
     def ended(self, outcome: RunOutcome) -> None:
-        self.bars.advance(self.overall)
+        self.pace.ended(outcome)
+        self.bars.update(self.overall, completed=self.pace.done, note=self.pace.left)
         if outcome.spec.hash in self.tasks:
             self.bars.remove_task(self.tasks.pop(outcome.spec.hash))
         if outcome.status in ("failed", "busy"):

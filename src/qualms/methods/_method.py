@@ -50,10 +50,12 @@ class Method:
         predict: From (network, x, task) to arrays named as in the predictions schema,
             with the axis of draws first: probs (M, B, C), mean and var (M, B), lower
             and upper (B,), select/<name> (M, B); embedding (B, D), predicted (B,),
-            uncertainty/<name> (B,); for segmentation mean_probs (B, C, *space),
-            expected_entropy (B, *space), draw_labels (M, B, *space). A large image is
-            passed as one `x`, and `network(x)` sees it through windows. Validation
-            calls this hook before `after`; it then predicts without what `after` fits.
+            uncertainty/<name> (B,), of every task; for segmentation mean_probs (B, C,
+            *space), expected_entropy (B, *space), draw_labels (M, B, *space), and
+            uncertainty/<name> (B, *space) or (B,). Every uncertainty/<name> is judged
+            beside the built-in measures of the benchmark. A large image is passed as
+            one `x`, and `network(x)` sees it through windows. Validation calls this
+            hook before `after`; it then predicts without what `after` fits.
         groups: Parameter groups for the optimiser; `lr_scale` multiplies the learning
             rate, and any other option, such as `weight_decay`, replaces the run's. By
             default only kernels decay.

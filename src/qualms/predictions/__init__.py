@@ -12,6 +12,7 @@ from qualms.predictions._files import build, check_destination, read, write
 from qualms.predictions._folder_writer import SegmentationWriter
 from qualms.predictions._header import FORMAT, Header
 from qualms.predictions._names import NO_TARGET
+from qualms.predictions._order import in_order_of
 from qualms.predictions._pairing import Pairing, pairing, same_items
 from qualms.predictions._pool import pool
 from qualms.predictions._record import (
@@ -40,6 +41,7 @@ __all__ = [
     "check_destination",
     "check_entropies",
     "facts",
+    "in_order_of",
     "join_maps",
     "pairing",
     "pool",

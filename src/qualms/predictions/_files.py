@@ -61,6 +61,7 @@ def read(
     task: str | None = None,
     logits: bool = False,
     renormalise: bool = False,
+    alpha: float | None = None,
 ) -> Predictions:
     """Read the predictions at `path`, checked in full and in normal form.
 
@@ -68,14 +69,15 @@ def read(
     items, whose maps are read and checked on access. The task is stated in the header,
     or else follows from the names of the arrays; `task` overrules both. `logits` says
     that `probs` or `prob` hold logits, which is never guessed; `renormalise` divides
-    probabilities by their sums, such as percentages.
+    probabilities by their sums, such as percentages. `alpha` stands for that of a
+    header which states none, where there are intervals.
 
     Raises:
         PredictionsError: In one sentence, which array and row is wrong, its value, and
             what to do. Rows count from 0.
     """
     source = Path(path)
-    options = ReadOptions(task, logits, renormalise)
+    options = ReadOptions(task, logits, renormalise, alpha=alpha)
     refuse_undecodable(source)
     if source.is_dir():
         return read_folder(source, options)
@@ -94,6 +96,7 @@ def build(
     task: str | None = None,
     logits: bool = False,
     renormalise: bool = False,
+    alpha: float | None = None,
 ) -> Predictions:
     """Build predictions from a mapping of names to arrays, checked and in normal form.
 
@@ -101,13 +104,14 @@ def build(
     `arrays` may be a frame of pandas or polars with the columns of a .csv file. For
     segmentation, `maps` is a sequence of `Maps`, each of which is checked on access,
     with `item`, `group`, `cluster`, `shifted` and `known` beside it. `task`,
-    `logits` and `renormalise` are those of `read`.
+    `logits`, `renormalise` and `alpha` are those of `read`.
 
     >>> predictions = build({"target": [0, 1], "prob": [0.2, 0.9]})
     >>> predictions.task, predictions.arrays["probs"].shape
     ('classification', (1, 2, 2))
     """
-    return _built(arrays, header, ReadOptions(task, logits, renormalise))
+    options = ReadOptions(task, logits, renormalise, alpha=alpha)
+    return _built(arrays, header, options)
 
 
 def write(

@@ -31,8 +31,10 @@ class Header:
     `pooled` the number of pooled runs (None for one run), `parameters` their number in
     one network. `select` has the pooling rule of each `select/<name>`: 'mean', or
     'logmeanexp' for negative log-likelihoods, whose pool is minus the logarithm of the
-    mean likelihood. `about` holds all other fields of a file. `seconds` is for foreign
-    files: runs state it in their folder, so that equal runs write equal files.
+    mean likelihood. `uncertainty` names the `uncertainty/<name>` that scores judge
+    first, where there are several. `about` holds all other fields of a file. `seconds`
+    is for foreign files: runs state it in their folder, so that equal runs write equal
+    files.
 
     >>> Header(dataset="eyepacs", split="test", seed=3).seed
     3
@@ -57,6 +59,7 @@ class Header:
     regions: Sequence[str] = ()
     select: Mapping[str, str] = field(default_factory=dict)
     pooled: int | None = None
+    uncertainty: str | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -350,6 +353,7 @@ _CHECKS: dict[str, _Check] = {
         lambda v: v is None or (_whole(v) and v >= 1),
         "a whole number from 1 on, or null",
     ),
+    "uncertainty": _TEXT,
     "about": (_mapping, "a mapping of names to JSON values"),
 }
 _NAMES = tuple(_CHECKS)

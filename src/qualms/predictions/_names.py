@@ -21,7 +21,6 @@ _CLOSE = 0.8
 _CLOSEST = 0.5
 # Names of one task for arrays that another task has under another name.
 _COUNTERPART = {
-    ("regression", "uncertainty/"): "select/",
     ("classification", "select/"): "uncertainty/",
     ("embedding", "select/"): "uncertainty/",
 }

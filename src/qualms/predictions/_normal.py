@@ -61,6 +61,10 @@ class RawArrays:
         return array
 
 
+FEW = 10
+"""Fewer items may all have the targets -1 and 1 by chance."""
+
+
 class ReadOptions(NamedTuple):
     """Options of the user for reading, building and writing predictions.
 
@@ -72,6 +76,8 @@ class ReadOptions(NamedTuple):
     logits: bool = False
     renormalise: bool = False
     strict: bool = False
+    alpha: float | None = None
+    """Stands for a missing `alpha` of a header."""
 
 
 def normal_form(raw: RawArrays, options: ReadOptions, source: str) -> Predictions:
@@ -86,8 +92,11 @@ def _format_1(raw: RawArrays, options: ReadOptions, source: str) -> Predictions:
     task = settle_task(names, parsed.header.task, options.task)
     _check_options(task, options)
     notes = [*parsed.notes, *check_names(task, names, strict=options.strict)]
-    fields = in_order(task, raw.shapes)
-    header = _with_rules(replace(parsed.header, task=task), fields, raw.header_at)
+    fields = in_order(task, _as_written(raw.shapes, parsed.shapes))
+    header = replace(parsed.header, task=task)
+    if "lower" in fields and header.alpha is None and options.alpha is not None:
+        header = replace(header, alpha=options.alpha)
+    header = _with_rules(header, fields, raw.header_at)
     axes, sizes = check_axes(fields, raw.shapes)
     _refuse_large(raw, fields)
     arrays: dict[str, NDArray[Any]] = {}
@@ -98,6 +107,9 @@ def _format_1(raw: RawArrays, options: ReadOptions, source: str) -> Predictions:
         converted = _converted(raw_array, normal_values(raw_array), options)
         arrays[field.becomes or name] = converted.array
         notes += converted.notes
+    _refuse_signs(arrays, sizes.get("C", 2))
+    if above := _above(arrays):
+        notes.append(above)
     return Predictions(
         task=task,
         header=header,
@@ -140,6 +152,12 @@ def _bytes_each(field: Field, stored: np.dtype[Any] | None) -> int:
 _Reader = Callable[[RawArrays, ReadOptions, str], Predictions]
 # A released version keeps its reader here for good.
 FORMATS: dict[int, _Reader] = {1: _format_1}
+
+
+def _as_written(shapes: Mapping[str, Any], stated: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `shapes` in the order of the header, as a format may sort the names."""
+    written = {name: shapes[name] for name in stated if name in shapes}
+    return written | dict(shapes)
 
 
 def in_order(task: str, names: Mapping[str, Any]) -> dict[str, Field]:
@@ -187,7 +205,8 @@ def _with_rules(header: Header, fields: Mapping[str, Any], header_at: str) -> He
     if "lower" in fields and header.alpha is None:
         raise PredictionsError(
             "arrays 'lower' and 'upper' need the header's 'alpha', 0.1 for 90 % "
-            f"intervals; state it in {header_at}"
+            f"intervals; state it in {header_at}, or to score them by --alpha "
+            "(alpha=0.1)"
         )
     rules = {name[7:]: "mean" for name in fields if name.startswith("select/")}
     for name in header.select:
@@ -215,6 +234,35 @@ def _mark_unknown(target: RawArray, is_known: NDArray[Any]) -> RawArray:
             "known class), but 'known' is true there; correct one of them"
         )
     return replace(target, array=np.where(is_known != 0, target.array, -1))
+
+
+def _refuse_signs(arrays: Mapping[str, Any], classes: int) -> None:
+    """Raise if two classes seem to be called -1 and 1: -1 is no class."""
+    target = arrays.get("target")
+    if target is None or target.dtype != np.int64 or "known" in arrays:
+        return
+    count = int((target == -1).sum())
+    signs = classes == 2 and len(target) >= FEW and 0 < count < len(target)
+    if signs and (np.abs(target) == 1).all():
+        raise PredictionsError(
+            "array 'target' holds -1 and 1 only, and -1 marks an item of no known "
+            "class; number two classes 0 and 1. If no class is known of these "
+            f"{count} of {len(target)} items, say so by an array 'known'"
+        )
+
+
+def _above(arrays: Mapping[str, Any]) -> str:
+    """Return a note if most intervals are upside down; '' if they are not."""
+    lower, upper = arrays.get("lower"), arrays.get("upper")
+    if lower is None or upper is None:
+        return ""
+    count = int((lower > upper).sum())
+    if 2 * count <= len(lower):
+        return ""
+    return (
+        f"'lower' is above 'upper' in {count} of {len(lower)} items: are the two "
+        "exchanged?"
+    )
 
 
 def _with_known(task: str, arrays: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,9 +1,11 @@
 """Pooling: an ensemble of any method, made from files alone."""
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from os import PathLike
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,11 +19,12 @@ from qualms.predictions._pairing import check_same, check_same_item
 from qualms.predictions._record import LazyMaps, Maps, Predictions, are_on_disk
 
 _Array = NDArray[Any]
+Source = str | PathLike[str] | Predictions
 OWN_MAPS = "own uncertainty maps belong to single runs and were left out of the pool"
 _DATA_FIELDS = ("benchmark", "dataset", "split", "fingerprint", "alpha", "ignore")
 
 
-def pool(sources: Iterable[str | PathLike[str] | Predictions]) -> Predictions:
+def pool(sources: Iterable[Source]) -> Predictions:
     """Return predictions that have the draws of all `sources`.
 
     Draws are concatenated (`probs`, or `mean` with `var`). Segmentation statistics are
@@ -46,18 +49,11 @@ def pool(sources: Iterable[str | PathLike[str] | Predictions]) -> Predictions:
         header=_header(members),
         arrays={name: arrays[name] for name in arrays if "/" not in name},
         source=f"pool of {', '.join(names)}",
-        notes=_notes(members, arrays),
+        notes=(*_notes(members, arrays), *_equal_notes(members)),
         draws=sum(member.draws for member in members),
     )
     if first.maps is not None:
-        own = any(member.own_maps for member in members)
-        pooled = replace(
-            pooled,
-            maps=_pooled_maps(members, names),
-            own_maps=(),
-            notes=(*pooled.notes, *([OWN_MAPS] if own else [])),
-        )
-        return _with_families(pooled, members)
+        return _with_families(_with_maps(pooled, members, names), members)
     return _with_families(_with_draws(pooled, members, names), members)
 
 
@@ -69,16 +65,59 @@ def _notes(members: Sequence[Predictions], arrays: Iterable[str]) -> tuple[str, 
     return tuple(notes)
 
 
-def _members(sources: Iterable[str | PathLike[str] | Predictions]) -> list[Predictions]:
+def _members(sources: Iterable[Source]) -> list[Predictions]:
     if isinstance(sources, str | PathLike | Predictions):
         raise PredictionsError(
             f"pool takes a list of predictions, got {type(sources).__name__}; write "
             "pool([...])"
         )
-    members = [s if isinstance(s, Predictions) else read(s) for s in sources]
+    each = list(sources)
+    _refuse_twice(each)
+    members = [s if isinstance(s, Predictions) else read(s) for s in each]
     if not members:
         raise PredictionsError("there is nothing to pool; give at least one source")
     return members
+
+
+def _refuse_twice(sources: Sequence[Source]) -> None:
+    """Raise if a file, or the same predictions in memory, are given twice."""
+    seen: set[int | Path] = set()
+    for source in sources:
+        if isinstance(source, Predictions):
+            key: int | Path = id(source)
+            name = source.source
+        else:
+            key, name = Path(source).resolve(), str(source)
+        if key in seen:
+            raise PredictionsError(
+                f"cannot pool '{name}' with itself: the mean of a run and the same run "
+                "is that run; give each run once"
+            )
+        seen.add(key)
+
+
+def _equal_notes(members: Sequence[Predictions]) -> list[str]:
+    """Return a note if two members predict the same: they may be one run."""
+    first: dict[bytes, str] = {}
+    for member, name in zip(members, _labels(members), strict=True):
+        digest = _digest(member)
+        if digest in first:
+            return [f"the draws of '{first[digest]}' and '{name}' are equal: one run?"]
+        first[digest] = name
+    return []
+
+
+def _digest(member: Predictions) -> bytes:
+    """Return a digest of the draws of a run, or of the name of its folder of maps."""
+    total = hashlib.sha256()
+    if member.maps is not None:
+        # Maps are read when an item is asked for.
+        name = member.source if are_on_disk(member.maps) else str(id(member))
+        return name.encode(errors="surrogateescape")
+    for name, array in member.arrays.items():
+        if member.item_axis(name) == 1:
+            total.update(np.ascontiguousarray(array).data)
+    return total.digest()
 
 
 def _labels(members: Sequence[Predictions]) -> list[str]:
@@ -116,6 +155,20 @@ def _with_draws(
             )
         arrays[name] = np.concatenate([member.arrays[name] for member in members])
     return replace(pooled, arrays=arrays)
+
+
+def _with_maps(
+    pooled: Predictions, members: Sequence[Predictions], names: Sequence[str]
+) -> Predictions:
+    if len(members) == 1:
+        return pooled
+    own = any(member.own_maps for member in members)
+    return replace(
+        pooled,
+        maps=_pooled_maps(members, names),
+        own_maps=(),
+        notes=(*pooled.notes, *([OWN_MAPS] if own else [])),
+    )
 
 
 def _with_families(pooled: Predictions, members: Sequence[Predictions]) -> Predictions:

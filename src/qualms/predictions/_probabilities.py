@@ -15,6 +15,9 @@ SUM_TOLERANCE = 1e-3
 ROUNDING = 1e-6
 _LOGITS = "if these are logits, say so: --logits (logits=True)"
 _RENORMALISE = "--renormalise (renormalise=True) divides them by their sums"
+_BY_HUNDRED = "if these are percentages, divide them by 100"
+FEW_ROWS = 3
+"""Fewer rows may have equal sums, or values in [0, 1], by chance."""
 DECIMALS = 6
 """Most decimals by which values are taken for rounded ones."""
 MOST_ROUNDED = 0.1
@@ -58,7 +61,11 @@ def checked_probs(
     off = np.abs(total - 1.0)
     worst = np.unravel_index(int(off.argmax()), off.shape)
     if off[worst] > SUM_TOLERANCE and not _is_rounded(array, axis, float(off[worst])):
-        hint = _classes_elsewhere(name, array, axis) or _remedy_of_sums(total, remedy)
+        hint = (
+            _classes_elsewhere(name, array, axis)
+            or _remedy_of_rounding(array, axis, float(off[worst]))
+            or _remedy_of_sums(total, remedy)
+        )
         raise PredictionsError(
             f"array '{name}' must sum to 1 over its classes, "
             f"{where_in(axes, worst, skip='C')} sums to {float(total[worst]):.6g}; "
@@ -102,14 +109,38 @@ def _is_rounded(array: NDArray[Any], axis: int, off: float) -> bool:
     """Return whether sums that are `off` from one are explained by rounded values."""
     if off > MOST_ROUNDED:
         return False
-    classes = array.shape[axis]
-    for decimals in range(1, DECIMALS + 1):
-        scaled = array.astype(np.float64, copy=False) * 10.0**decimals
-        if np.abs(scaled - np.rint(scaled)).max() < 10.0**decimals * ROUNDING / 4:
-            return bool(off <= classes * 0.5 * 10.0**-decimals + ROUNDING)
+    decimals = _decimals(array)
+    if decimals is not None:
+        return _explains(decimals, array.shape[axis], off)
     # The last 16 bits of a bfloat16 in float32 are zero.
     bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
     return bool(not (bits & 0xFFFF).any() and off <= MOST_BFLOAT)
+
+
+def _decimals(array: NDArray[Any]) -> int | None:
+    """Return to how many decimals all values are rounded; None if to none."""
+    for decimals in range(1, DECIMALS + 1):
+        scaled = array.astype(np.float64, copy=False) * 10.0**decimals
+        if np.abs(scaled - np.rint(scaled)).max() < 10.0**decimals * ROUNDING / 4:
+            return decimals
+    return None
+
+
+def _explains(decimals: int, classes: int, off: float) -> bool:
+    """Return whether so many rounded values may sum to something `off` from one."""
+    return bool(off <= classes * 0.5 * 10.0**-decimals + ROUNDING)
+
+
+def _remedy_of_rounding(array: NDArray[Any], axis: int, off: float) -> str:
+    """Say that values are rounded too much; '' if rounding does not explain it."""
+    decimals = _decimals(array)
+    if decimals is None or not _explains(decimals, array.shape[axis], off):
+        return ""
+    places = "decimal" if decimals == 1 else "decimals"
+    return (
+        f"values are rounded to {decimals} {places}, which is too little for "
+        f"{array.shape[axis]} classes; store more, or {_RENORMALISE}"
+    )
 
 
 def _remedy_of_sums(total: NDArray[np.float64], remedy: str) -> str:
@@ -128,15 +159,34 @@ def _remedy_of_sums(total: NDArray[np.float64], remedy: str) -> str:
 
 def _remedy_of_range(array: NDArray[Any], axes: str, remedy: str) -> str:
     """Say what values outside of [0, 1] are: percentages, or perhaps logits."""
-    if remedy != _LOGITS or array.min() < 0.0 or array.max() > 100.0 + PERCENT:
+    if remedy != _LOGITS or array.min() < 0.0:
         return remedy
-    if "C" in axes:
-        total = array.sum(axis=axes.index("C"), dtype=np.float64)
-        if np.abs(total - 100.0).max() <= PERCENT:
-            return f"rows sum to 100: these are percentages; {_RENORMALISE}"
-    elif array.max() > MOST_SIGMOID:
-        return f"if these are percentages, divide them by 100; {remedy}"
+    percent = MOST_SIGMOID < array.max() <= 100.0 + PERCENT
+    if "C" not in axes:
+        return f"{_BY_HUNDRED}; {remedy}" if percent else remedy
+    if words := _equal_sums(array, axes.index("C")):
+        return f"{words}; {_RENORMALISE}"
+    if percent:
+        return (
+            "none is negative, as logits would be: if each class has a percentage of "
+            "its own, these are no probabilities of classes that exclude each other; "
+            f"store a softmax, or {_RENORMALISE}"
+        )
     return remedy
+
+
+def _equal_sums(array: NDArray[Any], axis: int) -> str:
+    """Say what numbers from 0 on are whose rows have equal sums; '' if they have not.
+
+    Rows of logits have the same sum by chance alone.
+    """
+    total = array.sum(axis=axis, dtype=np.float64)
+    low, high = float(total.min()), float(total.max())
+    if np.abs(total - 100.0).max() <= PERCENT:
+        return "rows sum to 100: these are percentages"
+    if total.size >= FEW_ROWS and high - low <= ALIKE * high:
+        return f"all rows sum to about {high:.4g}"
+    return ""
 
 
 def unit_interval(
@@ -160,8 +210,20 @@ def softmax(name: str, logits: NDArray[Any], axes: str) -> NDArray[Any]:
     """Return the probabilities of `logits` over the last axis, in float64."""
     logits = logits.astype(np.float64, copy=False)
     total = logits.sum(axis=-1)
-    if _all_in_unit(logits) and np.abs(total - 1.0).max() <= SUM_TOLERANCE:
+    inside = _all_in_unit(logits)
+    if inside and np.abs(total - 1.0).max() <= SUM_TOLERANCE:
         raise PredictionsError(_not_logits(name, logits, axes))
+    said = f"array '{name}' was said to hold logits"
+    if logits.min() >= 0.0 and (words := _equal_sums(logits, logits.ndim - 1)):
+        raise PredictionsError(
+            f"{said}, but {words}; leave out --logits (logits=True): {_RENORMALISE}"
+        )
+    if inside and total.size >= FEW_ROWS:
+        raise PredictionsError(
+            f"{said}, but all its values lie in [0, 1], as a sigmoid for each class"
+            " gives them; leave out --logits (logits=True). If they are logits, store"
+            " their softmax"
+        )
     raised = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return np.asarray(raised / raised.sum(axis=-1, keepdims=True))
 
@@ -170,6 +232,13 @@ def two_class_softmax(name: str, logits: NDArray[Any], axes: str) -> NDArray[Any
     """Return probabilities of both classes, last axis, from the logit of P(y=1)."""
     if _all_in_unit(logits):
         raise PredictionsError(_not_logits(name, logits, axes))
+    largest = float(logits.max())
+    if logits.min() >= 0.0 and MOST_SIGMOID < largest <= 100.0 + PERCENT:
+        raise PredictionsError(
+            f"array '{name}' was said to hold logits, but none is negative and the "
+            f"largest is {largest:.4g}: {_BY_HUNDRED}, and leave out --logits "
+            "(logits=True)"
+        )
     # exp of the log-sigmoid keeps both tails; 1 - p would lose the small one.
     both = np.stack([np.logaddexp(0.0, logits), np.logaddexp(0.0, -logits)], axis=-1)
     return np.asarray(np.exp(-both))

@@ -154,6 +154,7 @@ TASKS = {
             Field(name="lower"),
             Field(name="upper"),
             Field(name="select/", axes=("MN", "N")),
+            _UNCERTAINTY,
             *_EVERYWHERE,
             _THUMBNAIL,
             _EXTRA,

@@ -22,6 +22,8 @@ from qualms.predictions._schema import AXES, Field, Kind
 _DECIMALS = {np.dtype(np.float32): 4, np.dtype(np.float16): 2}
 _BLOCK = 2**16
 _COUNTED = {"N": "items", "M": "draws", "C": "classes", "3": "channels"}
+# Share of negative variances above which they are taken for logarithms.
+_MANY = 0.2
 _Shape = tuple[int, ...]
 
 
@@ -246,9 +248,16 @@ def _real(raw: RawArray) -> NDArray[Any]:
         where = tuple(np.argwhere(values < field.low)[0])
         raise PredictionsError(
             f"array '{name}' must be at least {field.low:g}, {where_in(axes, where)} "
-            f"is {float(values[where]):.6g}; correct the value or leave the item out"
+            f"is {float(values[where]):.6g}; {_remedy_below(name, values)}"
         )
     return values
+
+
+def _remedy_below(name: str, values: NDArray[Any]) -> str:
+    """Return what to do about numbers below 0."""
+    if name == "var" and np.mean(values < 0.0) > _MANY:
+        return "if these are logarithms of the variance, store np.exp(var)"
+    return "correct the value or leave the item out"
 
 
 def _with_decimals(array: NDArray[Any]) -> NDArray[Any]:

@@ -2,10 +2,24 @@
 
 `refer` chooses a threshold and gives a `ReferralPlan`; `plan.save` keeps it in a file,
 `read_plan` reads it, and `plan.apply` says which of new, unlabelled items to refer.
+`plan_choices` gives the answers of `refer` to a grid of budgets and targets.
 """
 
+from qualms.referral._answers import BudgetAnswers, ScoreAnswers
 from qualms.referral._applied import AppliedPlan, ReferredItems, Workload
-from qualms.referral._items import UncertaintySource
+from qualms.referral._choices import (
+    MeasureChoices,
+    PlanChoices,
+    SetChoices,
+    plan_choices,
+)
+from qualms.referral._items import (
+    UncertaintySource,
+    predicted_values,
+    uncertainty_source,
+    uncertainty_values,
+)
+from qualms.referral._kept_shares import Estimates
 from qualms.referral._likeness import Departure, LikenessCheck, ReferenceSample
 from qualms.referral._outcome import Fall, Measure, Outcome, PerThousand
 from qualms.referral._plan import PlanOrigin, ReferralPlan, read_plan
@@ -16,14 +30,18 @@ from qualms.referral._threshold import Cutoff, Offer, Promise
 
 __all__ = [
     "AppliedPlan",
+    "BudgetAnswers",
     "Cutoff",
     "Departure",
+    "Estimates",
     "Fall",
     "LikenessCheck",
     "Measure",
+    "MeasureChoices",
     "Offer",
     "Outcome",
     "PerThousand",
+    "PlanChoices",
     "PlanError",
     "PlanOrigin",
     "Promise",
@@ -32,8 +50,14 @@ __all__ = [
     "ReferralPlan",
     "ReferredItems",
     "Request",
+    "ScoreAnswers",
+    "SetChoices",
     "UncertaintySource",
     "Workload",
+    "plan_choices",
+    "predicted_values",
     "read_plan",
     "refer",
+    "uncertainty_source",
+    "uncertainty_values",
 ]

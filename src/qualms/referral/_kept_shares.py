@@ -81,6 +81,10 @@ class AscendingItems:
         count: Index = np.searchsorted(self._uncertainty, thresholds, side="left")
         return count
 
+    def largest_kept(self, kept: Index) -> Array:
+        """Return the largest uncertainty of the first `kept` items; -inf of none."""
+        return np.append(-np.inf, self._uncertainty)[kept]
+
     def share_right(self, correct: Flags, counted: Flags) -> RunningShare:
         """Return the share of correct ones among the counted items that are kept."""
         counts, wrong = counted[self.order], (counted & ~correct)[self.order]

@@ -200,19 +200,19 @@ def _measures(
 
 def _measure(items: ReferralItems, name: str, kept: Flags, level: float) -> Measure:
     label, better = LABELS[name]
-    after = _estimate(items, name, kept, level)
+    after = estimate(items, name, kept, level)
     return Measure(
         score=name,
         label=label,
         better=better,
-        before=_estimate(items, name, np.ones(items.n, np.bool_), level),
+        before=estimate(items, name, np.ones(items.n, np.bool_), level),
         kept=after,
         with_expert=_with_expert(items, name, kept),
         why=_why_undefined(items, name, kept) if np.isnan(after.value) else "",
     )
 
 
-def _estimate(items: ReferralItems, name: str, chosen: Flags, level: float) -> Estimate:
+def estimate(items: ReferralItems, name: str, chosen: Flags, level: float) -> Estimate:
     """Return a score of the `chosen` items with its interval."""
     if name in SHARE_SCORES:
         return _share_right(items, name, chosen, level)

@@ -9,8 +9,15 @@ from typing import Any
 import numpy as np
 
 from qualms.atomic import replacing
-from qualms.evaluate.notebook import notebook_lines, notebook_number, notebook_table
+from qualms.evaluate.notebook import (
+    NotebookCell,
+    notebook_lines,
+    notebook_number,
+    notebook_table,
+    with_intervals,
+)
 from qualms.evaluate.scoring import Source
+from qualms.inference import WithInterval
 from qualms.referral._applied import AppliedPlan, ReferredItems, apply_plan
 from qualms.referral._items import FAMILY, UncertaintySource
 from qualms.referral._likeness import ReferenceSample
@@ -181,8 +188,8 @@ class ReferralPlan:
 
 
 def _outcome_html(outcome: Outcome) -> str:
-    rows = [
-        (each.label, notebook_number(each.before), notebook_number(each.kept))
+    rows: list[list[str | NotebookCell]] = [
+        [each.label, *_before_and_kept(each.before, each.kept)]
         for each in outcome.measures
     ]
     items = f"{outcome.n:,} {plural(outcome.n, 'item')}"
@@ -191,6 +198,10 @@ def _outcome_html(outcome: Outcome) -> str:
         ("score", "referring none", "kept by the plan"),
         rows,
     )
+
+
+def _before_and_kept(*numbers: WithInterval) -> list[NotebookCell]:
+    return with_intervals(list(map(notebook_number, numbers)), numbers)
 
 
 def _origin_html(plan: ReferralPlan) -> str:

@@ -180,8 +180,8 @@ def _choose_for_scores(
     )
     if found:
         return ThresholdChoice(True, shown, observed, shown, promise, None)
-    times = growth(counts, request)
-    needed = None if times is None else round(times * items.n)
+    times = float(growth(counts, request.at_least, request.effective_confidence))
+    needed = None if math.isnan(times) else round(times * items.n)
     return ThresholdChoice(False, shown, observed, None, promise, needed)
 
 
@@ -216,13 +216,13 @@ def cutoff_at(items: ReferralItems, threshold: float) -> Cutoff:
     largest_kept = float(items.uncertainty[kept].max()) if count else -math.inf
     return Cutoff(
         threshold=threshold,
-        rounded=_rounded_down(threshold, largest_kept),
+        rounded=rounded_down(threshold, largest_kept),
         referred=(items.n - count) / items.n,
         accuracy=accuracy,
     )
 
 
-def _rounded_down(threshold: float, largest_kept: float) -> float:
+def rounded_down(threshold: float, largest_kept: float) -> float:
     """Return `threshold` with few digits, but larger than `largest_kept`."""
     if math.isinf(threshold):
         return threshold

@@ -23,6 +23,8 @@ from qualms.scores.threshold import (
     walk_to_fewest_referrals,
 )
 
+LeastScores = Mapping[str, float] | Mapping[str, Array]
+"""Least values of scores by name: one target, or several at once."""
 GROWTH = (1.5, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 100)
 """How many times as many items are tried where these are too few."""
 
@@ -69,7 +71,7 @@ def observed_cut(counts: CountsBelow, at_least: Mapping[str, float]) -> int | No
 
 def promised_cut(counts: CountsBelow, request: Request) -> int | None:
     """Return the cut that refers least and promises what is asked; None: none does."""
-    risk = _risk_of_a_walk(counts, request)
+    risk = _risk_of_a_walk(counts, request.effective_confidence)
 
     def passes(cuts: Index) -> Flags:
         return _p_values(counts, cuts, request.at_least) <= risk
@@ -94,18 +96,22 @@ def starts(counts: CountsBelow) -> int:
     return len(start_ranks(int(_start_counts(counts)[-1])))
 
 
-def _risk_of_a_walk(counts: CountsBelow, request: Request) -> float:
+def _risk_of_a_walk(counts: CountsBelow, confidence: float) -> float:
     """Return the risk that each walk may take: equal parts for all starts."""
-    return (1.0 - request.effective_confidence) / starts(counts)
+    return (1.0 - confidence) / starts(counts)
 
 
-def _p_values(counts: CountsBelow, cuts: Index, at_least: Mapping[str, float]) -> Array:
-    """Return p-values of "some score of the items kept by this cut is too low"."""
+def _p_values(counts: CountsBelow, cuts: Index, at_least: LeastScores) -> Array:
+    """Return p-values of "some score of the items kept by this cut is too low".
+
+    Their shape is (cuts,), or (targets, cuts) where `at_least` has arrays of targets.
+    """
     largest = np.zeros(len(cuts))
     for name, bound in at_least.items():
         count = counts.items[name][cuts]
         wrong = count - counts.right[name][cuts]
-        tail = bdtr(wrong, np.maximum(count, 1), 1.0 - bound)
+        miss = 1.0 - np.asarray(bound)[..., None]
+        tail = bdtr(wrong, np.maximum(count, 1), miss)
         largest = np.maximum(largest, np.where(count > 0, tail, 1.0))
     return largest
 
@@ -124,7 +130,7 @@ def best_bounds(counts: CountsBelow, request: Request) -> tuple[int, dict[str, f
     Further on in a walk the bounds that hold are lower: all before must have passed.
     """
     cuts = start_cuts(_start_counts(counts))
-    risk = _risk_of_a_walk(counts, request) / len(request.at_least)
+    risk = _risk_of_a_walk(counts, request.effective_confidence) / len(request.at_least)
     bounds = {name: lower_bounds(counts, name, cuts, risk) for name in request.at_least}
     slack = np.min(
         [bounds[name] - least for name, least in request.at_least.items()], axis=0
@@ -136,15 +142,19 @@ def best_bounds(counts: CountsBelow, request: Request) -> tuple[int, dict[str, f
     }
 
 
-def growth(counts: CountsBelow, request: Request) -> float | None:
-    """Return how many times as many items would pass; None if no factor tried does."""
-    for times in GROWTH:
+def growth(counts: CountsBelow, at_least: LeastScores, confidence: float) -> Array:
+    """Return how many times as many items would pass; nan if no factor tried does.
+
+    It has the shape of the targets in `at_least`.
+    """
+    shape = np.broadcast_shapes(*(np.shape(bound) for bound in at_least.values()))
+    least = np.full(shape, np.nan)
+    for times in reversed(GROWTH):
         more = _multiplied(counts, times)
-        risk = _risk_of_a_walk(more, request)
-        p_values = _p_values(more, start_cuts(_start_counts(more)), request.at_least)
-        if (p_values <= risk).any():
-            return times
-    return None
+        p_values = _p_values(more, start_cuts(_start_counts(more)), at_least)
+        enough = (p_values <= _risk_of_a_walk(more, confidence)).any(axis=-1)
+        least = np.where(enough, times, least)
+    return least
 
 
 def _multiplied(counts: CountsBelow, times: float) -> CountsBelow:

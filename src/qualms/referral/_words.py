@@ -22,18 +22,29 @@ def plan_warnings(
     plan: ReferralPlan, files: Sequence[Predictions], names: Sequence[str]
 ) -> Iterator[str]:
     """Yield what a reader of the plan must know before using it."""
-    first, *others = files
-    if first.header.split == "train":
-        yield (
-            f"{names[0]} says that it holds training items: the network knows them, so "
-            "the plan is too good; use items that it was not trained on"
-        )
+    yield from _training_items(files[0], names[0])
     yield from _large_clusters(plan)
     for outcome in plan.outcomes:
         yield from _missed(plan, outcome)
         yield from _fall(outcome)
-    for other, name in zip(others, names[1:], strict=True):
-        yield from _shared_items(first, other, names[0], name)
+    yield from _items_shared_with(files, names)
+
+
+def file_warnings(files: Sequence[Predictions], names: Sequence[str]) -> Iterator[str]:
+    """Yield the warnings that are about the files, whatever is asked for."""
+    yield from _training_items(files[0], names[0])
+    yield from _items_shared_with(files, names)
+
+
+def file_notes(
+    items: ReferralItems, others: Sequence[ReferralItems], files: Sequence[Predictions]
+) -> Iterator[str]:
+    """Yield the notes that are about the files, whatever is asked for."""
+    shifted = others[0].n if items.subset else 0
+    yield from _chosen_on(items, shifted, files[0])
+    yield from _clusters(items)
+    yield from _unknown_classes(files)
+    yield from dict.fromkeys(note for file in files for note in file.notes)
 
 
 def plan_notes(
@@ -43,7 +54,8 @@ def plan_notes(
     options: ReferralOptions,
 ) -> Iterator[str]:
     """Yield what explains the numbers; the plan was made on `items`."""
-    yield from _chosen_on(plan, items, files[0])
+    shifted = plan.outcomes[1].n if items.subset else 0
+    yield from _chosen_on(items, shifted, files[0])
     yield from _other_choice(plan, items)
     yield from _ties(plan, items)
     yield from _clusters(items)
@@ -139,10 +151,27 @@ def _shared_items(
         )
 
 
-def _chosen_on(
-    plan: ReferralPlan, items: ReferralItems, file: Predictions
+def _training_items(file: Predictions, name: str) -> Iterator[str]:
+    if file.header.split == "train":
+        yield (
+            f"{name} says that it holds training items: the network knows them, so "
+            "the plan is too good; use items that it was not trained on"
+        )
+
+
+def _items_shared_with(
+    files: Sequence[Predictions], names: Sequence[str]
 ) -> Iterator[str]:
-    """Say which items the threshold was chosen on, where that needs a word."""
+    """Yield what is wrong with other files that hold items of the first one."""
+    for other, name in zip(files[1:], names[1:], strict=True):
+        yield from _shared_items(files[0], other, names[0], name)
+
+
+def _chosen_on(items: ReferralItems, others: int, file: Predictions) -> Iterator[str]:
+    """Say which items the threshold was chosen on, where that needs a word.
+
+    `others` is the number of shifted items of the same file.
+    """
     split, shifted = file.header.split or "", file.get("shifted")
     if split.startswith("val"):
         yield (
@@ -150,9 +179,8 @@ def _chosen_on(
             "was chosen on them, their scores and what is promised are too good"
         )
     if items.subset:
-        count = plan.outcomes[1].n
-        noun = plural(count, "item")
-        yield f"the threshold is chosen without the {count} {noun} marked as shifted"
+        noun = plural(others, "item")
+        yield f"the threshold is chosen without the {others} {noun} marked as shifted"
     elif shifted is not None and shifted.all():
         yield "all items are marked shifted: the plan is for shifted items"
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from qualms.evaluate import (
+    Answer,
     Results,
     Scored,
     ScoreRow,
@@ -35,12 +36,17 @@ def answer_table(scored: Scored) -> Table:
             TableLine(
                 labels=(_asked(question, scored.results[0].task),),
                 cells=tuple(
-                    TableCell(text=answers[question].answer) for answers in each
+                    TableCell(text=_short(answers[question])) for answers in each
                 ),
             )
             for question in each[0]
         ),
     )
+
+
+def _short(answer: Answer) -> str:
+    worse = answer.words.startswith("worse")
+    return f"{answer.answer}, worse" if worse else answer.answer
 
 
 def _asked(question: Question, task: str) -> str:

@@ -38,7 +38,8 @@ def _file(result: Results) -> dict[str, Any]:
         "items": result.n,
         "draws": result.draws,
         "subset": result.subset,
-        "header": asdict(result.header),
+        "uncertainty": result.uncertainty or None,
+        "header": asdict(result.header) | {"regions": list(result.header.regions)},
         "notes": list(result.notes),
         "interval": {
             "level": result.level,
@@ -50,6 +51,7 @@ def _file(result: Results) -> dict[str, Any]:
                 "question": answer.question,
                 "answer": answer.answer,
                 "because": answer.because,
+                "words": answer.words or answer.answer,
             }
             for answer in result.verdict
         ],

@@ -141,11 +141,11 @@ def _headline(result: Results) -> str:
 def _items_words(result: Results) -> str:
     """Return which items the output is about, where only some are shifted."""
     words = {
-        SIDE_BY_SIDE: "answers are about the in-domain ones",
-        ("in_domain",): "only the in-domain ones are shown",
-        ("shifted",): "only the shifted ones are shown",
+        SIDE_BY_SIDE: "about in-domain items",
+        ("in_domain",): "about in-domain items only",
+        ("shifted",): "about shifted items only",
     }
-    together = "in-domain and shifted ones together" if result.has_shift else ""
+    together = "about in-domain and shifted items together" if result.has_shift else ""
     said = words.get(result.subsets, together)
     return f"; {said}" if said else ""
 

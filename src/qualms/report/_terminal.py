@@ -172,6 +172,12 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else "\ufffd" for c in text)
 
 
+def is_beside(table: Table, width: int) -> bool:
+    """Return whether all columns of a table stand side by side at a width."""
+    blocks = list(_blocks(table, table.filled(), width))
+    return len(blocks) == 1 and blocks[0].width <= width
+
+
 def _blocks(table: Table, places: list[int], width: int) -> Iterator[_Block]:
     """Yield what fits side by side: all columns, or as many groups of them as do.
 

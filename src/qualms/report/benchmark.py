@@ -15,6 +15,7 @@ from rich.table import Table as Grid
 
 from qualms.atomic import replacing
 from qualms.evaluate.benchmark_results import BenchmarkResults, Check
+from qualms.evaluate.notebook import notebook_lines
 from qualms.report._csv_files import write_results, write_table_csv
 from qualms.report._draw import MISSING, draw
 from qualms.report._findings import print_findings, write_findings
@@ -28,6 +29,7 @@ from qualms.report._terminal import (
     print_table,
 )
 from qualms.report.benchmark_report import benchmark_report
+from qualms.report.brief_benchmark import findings_text
 from qualms.report.judged import check_numbers
 from qualms.report.presented import benchmark_notes, presentation_of
 from qualms.report.site.alone import write_benchmark_page
@@ -135,10 +137,12 @@ def print_benchmark(
 
 
 def notebook_html(results: BenchmarkResults) -> str:
-    """Return the effects and main tables as HTML, as a notebook shows results."""
+    """Return findings, effects and main tables, as a notebook shows results."""
     tables = presentation_of(results).tables(results)
     shown = [table for table in tables if table.main]
-    return effects_html(results) + "".join(map(html_table, shown))
+    found = findings_text(benchmark_report(results, tables, ()))
+    lines = notebook_lines(f"{sign} {words}" for sign, words in found)
+    return lines + effects_html(results) + "".join(map(html_table, shown))
 
 
 def write_tables(tables: Collection[Table], folder: Path) -> list[Path]:

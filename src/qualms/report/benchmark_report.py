@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from qualms.evaluate.benchmark_results import BenchmarkResults, Check, Cost
 from qualms.evaluate.findings import because
+from qualms.evaluate.pairs import PairedScore
 from qualms.labels import Labels
 from qualms.report._thinned import thinned
 from qualms.report.figures import Drawing
@@ -94,6 +95,8 @@ class BenchmarkReport:
     rows: tuple[RowFacts, ...] = ()
     table: ResultsTable = field(default_factory=ResultsTable, repr=False)
     """Every number with its labels."""
+    pairs: tuple[PairedScore, ...] = ()
+    """The difference of every two rows, by each score."""
     tables: tuple[Table, ...] = ()
     """The tables that the benchmark declares; those with `main` are leaderboards."""
     figures: tuple[Drawing, ...] = ()
@@ -178,6 +181,7 @@ def benchmark_report(
         variants=tuple(map(_variant_facts, results.variants)),
         rows=tuple(_row_facts(r) for r in plan.every_row if r.name in judged_rows),
         table=results.table,
+        pairs=results.pairs,
         tables=tuple(tables),
         figures=tuple(map(thinned, figures)),
         effects=effect_answers(results),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from textwrap import fill
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from qualms.arrays import Array, Flags
@@ -147,6 +148,27 @@ Mark = (
     | RuleMark
     | WordMark
 )
+
+
+def is_visible(mark: Mark) -> bool:
+    """Return whether anything of a mark can be seen."""
+    match mark:
+        case PointMark(x=x, y=y):
+            return math.isfinite(x) and math.isfinite(y)
+        case BarMark(x=x, height=height):
+            return math.isfinite(x) and math.isfinite(height)
+        case CurveMark(x=x, y=y) | CloudMark(x=x, y=y):
+            return bool((np.isfinite(x) & np.isfinite(y)).any())
+        case HistogramMark(heights=heights):
+            return bool((np.nan_to_num(heights) > 0).any())
+        case OutlineMark(region=region):
+            return bool(region.any())
+        case RuleMark(start=start, end=end):
+            return all(map(math.isfinite, (*start, *end)))
+        case _:
+            return True
+
+
 _PER_INCH = 15
 """Letters of a legend that fit into an inch."""
 Ticks = Sequence[float] | Mapping[float, str]
@@ -229,6 +251,7 @@ class Drawing:
         marks: dict[str, Mark] = {}
         for panel in self.panels:
             for mark in panel.marks:
-                if label := getattr(mark, "label", ""):
+                label = getattr(mark, "label", "")
+                if label and is_visible(mark):
                     marks.setdefault(label, mark)
         return marks

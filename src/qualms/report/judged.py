@@ -49,6 +49,7 @@ def table_cell(
         else Summary(scale * number.value, scale * number.spread),
         why="; ".join(filter(None, (ours.why, _undefined(ours)))),
         no_interval=ours.no_interval,
+        covers=ours.covers,
         seeds=_range_of_seeds(ours, scale),
         remark=absent if number is None else number.note,
     )

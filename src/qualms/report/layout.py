@@ -133,12 +133,33 @@ def layout_table(
         columns=tuple(map(_head, columns)),
         lines=lines,
         left=layout.left,
-        notes=layout.notes,
+        notes=(*layout.notes, *_coverage_notes(lines, len(columns))),
         published_notes=layout.published_notes,
         spread=layout.spread,
         level=results.level,
         main=layout.main,
         keys={"preset": results.plan.preset_text, **(keys or {})},
+    )
+
+
+def _coverage_notes(lines: Sequence[TableLine], columns: int) -> tuple[str, ...]:
+    """Return a note if intervals of one column cover different things, else nothing.
+
+    An interval of one run seems narrow beside those that cover other seeds as well.
+    """
+    alone: dict[str, None] = {}
+    for place in range(columns):
+        cells = [(line, line.cells[place]) for line in lines]
+        bounded = [(line, cell) for line, cell in cells if cell.bounded]
+        if any(cell.covers == "items and seeds" for _, cell in bounded):
+            rows = (ln.labels[0] for ln, cell in bounded if cell.covers == "items")
+            alone.update(dict.fromkeys(rows))
+    if not alone:
+        return ()
+    return (
+        f"Intervals and marks of {'; '.join(alone)} are about other items only, as "
+        "there is one run; those of other rows cover other seeds as well, and are "
+        "wider for it.",
     )
 
 

@@ -12,7 +12,13 @@ from qualms.report.presentation import Presentation
 def presentation_of(results: BenchmarkResults) -> Presentation:
     """Return how the benchmark of `results` is shown."""
     declared = results.benchmark.presentation
-    return ordinary() if declared is None else declared()
+    presentation = ordinary() if declared is None else declared()
+    if not isinstance(presentation, Presentation):
+        raise ValueError(
+            f"the presentation of {results.benchmark.name} must be a Presentation, got"
+            f" {type(presentation).__name__}; correct the function that returns it"
+        )
+    return presentation
 
 
 def benchmark_notes(results: BenchmarkResults) -> list[str]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from qualms.atomic import replacing
 from qualms.evaluate.benchmark_results import Cost
+from qualms.evaluate.pairs import PairedDifference, PairedScore
 from qualms.report.benchmark_report import (
     BenchmarkReport,
     EffectAnswer,
@@ -51,7 +52,7 @@ _RECORDS = {
         *(BenchmarkReport, VariantFacts, RowFacts, EffectAnswer, MissingRuns, Cost),
         *(Table, Column, TableLine, TableCell, Summary, Drawing, Panel),
         *(BarMark, CloudMark, CurveMark, HistogramMark, OutlineMark, PictureMark),
-        *(PointMark, RuleMark, WordMark),
+        *(PointMark, RuleMark, WordMark, PairedScore, PairedDifference),
     )
 }
 _DAMAGE = (

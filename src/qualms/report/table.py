@@ -38,6 +38,8 @@ class TableCell:
     """Why our number is missing."""
     no_interval: str = ""
     """Why it has no interval."""
+    covers: str = ""
+    """What its interval covers, as `Result.covers` says."""
     seeds: tuple[float, float] | None = None
     """The least and the most of its seeds, where these are too few for an interval."""
     remark: str = ""
@@ -292,9 +294,9 @@ def legend(tables: Sequence[Table], *, spreads: bool = True) -> list[str]:
         return []
     sentences = []
     spread = next((table.spread for table in tables if table.spread), "")
-    if spread:
-        sentences.append("Numbers are means over repeats.")
     cells = [cell for table in tables for cell in table.cells]
+    if spread and any(cell.repeats > 1 for cell in cells):
+        sentences.append("Numbers are means over repeats.")
     if spread and spreads and any(math.isfinite(cell.spread) for cell in cells):
         sentences.append(f"± is their {spread}.")
     sentences.extend(_ranges(cells, tables[0].level))

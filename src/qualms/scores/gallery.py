@@ -16,8 +16,10 @@ from qualms.scores._neighbours import TIE, unit
 from qualms.scores.arguments import matrix
 
 __all__ = [
+    "Nearest",
     "RightRanks",
     "hits_within",
+    "nearest_items",
     "recall_at_k",
     "right_ranks",
 ]
@@ -36,6 +38,43 @@ class RightRanks(NamedTuple):
     """Items of other classes that are as near."""
     right: Index
     """Items of the same class that are as near; 0 where there is none at all."""
+
+
+class Nearest(NamedTuple):
+    """The items that are nearest to some of them, (Q, k) each, the nearest first."""
+
+    item: Index
+    cosine: Array
+
+
+def nearest_items(
+    embedding: ArrayLike, rows: ArrayLike, *, k: int = 5, block: int = 4096
+) -> Nearest:
+    """Return the `k` other items that are nearest by cosine to the items at `rows`.
+
+    `embedding` is (N, D), `rows` (Q,). Of equally near items the lower row comes first;
+    with fewer than `k` other items all of them are returned.
+
+    >>> nearest_items([[1, 0], [1, 0.1], [0, 1], [1, 0.2]], [0, 2], k=2).item
+    array([[1, 3],
+           [3, 1]])
+    """
+    every = matrix("embedding", np.asarray(embedding))
+    query = np.asarray(rows, np.int64)
+    queries = unit(every[query])
+    item = np.empty((len(query), 0), np.int64)
+    cosine = np.empty((len(query), 0))
+    for start in range(0, len(every), block):
+        candidates = np.arange(start, min(start + block, len(every)))
+        near = queries @ unit(every[candidates]).T
+        near[query[:, None] == candidates] = _NOWHERE
+        cosine = np.concatenate([cosine, near], axis=1)
+        item = np.concatenate([item, np.tile(candidates, (len(query), 1))], axis=1)
+        order = np.argsort(-cosine, axis=1, kind="stable")[:, : max(k, 1)]
+        cosine = np.take_along_axis(cosine, order, axis=1)
+        item = np.take_along_axis(item, order, axis=1)
+    places = min(k, len(every) - 1)
+    return Nearest(item[:, :places], cosine[:, :places])
 
 
 def right_ranks(

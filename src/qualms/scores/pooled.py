@@ -64,7 +64,7 @@ class PooledCounts:
         """Return bounds of all numbers, of `leading_counts`: close ones, not the ends.
 
         >>> leading_counts([1.0, 2.0]).span()
-        (1.0, 2.0078125)
+        (1.0, 2.015625)
         """
         ends = np.array([self.key[0], self.key[-1] | _REST])
         low, high = _value_of(ends)

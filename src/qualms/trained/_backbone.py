@@ -39,6 +39,12 @@ class TrainedBackbone(nn.Module):
         self.features = 0
         self._caught: Tensor | None = None
 
+    @property
+    def is_compiled(self) -> bool:
+        """Whether a part of the model is compiled by `torch.jit`."""
+        parts = self.model.modules()
+        return any(isinstance(part, torch.jit.ScriptModule) for part in parts)
+
     def split_at(self, layer: Linear) -> None:
         """Return the inputs of `layer` from now on."""
         self.last = _copied(layer)

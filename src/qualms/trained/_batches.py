@@ -15,7 +15,6 @@ from torch import Tensor
 from torch.utils.data import (
     DataLoader,
     Dataset,
-    IterableDataset,
     RandomSampler,
     SubsetRandomSampler,
     WeightedRandomSampler,
@@ -59,10 +58,15 @@ class ItemLoader:
     unpack: Unpack | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.loader, Tensor | Mapping | str):
+        if isinstance(self.loader, Tensor | np.ndarray | Mapping | str):
             raise ValueError(
                 f"{self.name} must give batches, got {type(self.loader).__name__}; pass"
                 " a DataLoader, or a list of batches"
+            )
+        if _is_whole(self.loader):
+            raise ValueError(
+                f"{self.name} must give batches, got inputs and targets in a tuple;"
+                " pass torch.utils.data.TensorDataset(x, target), or [(x, target)]"
             )
         if isinstance(self.loader, Iterator):
             raise ValueError(
@@ -96,6 +100,16 @@ class ItemLoader:
     def first(self) -> ItemBatch:
         """Return the first batch."""
         return next(iter(self))
+
+    def begins_like(self, other: "ItemLoader") -> bool:
+        """Return whether the first items of both loaders are the same."""
+        if self.loader is other.loader:
+            return True
+        first, second = self.first().x, other.first().x
+        count = min(len(first), len(second))
+        return first.shape[1:] == second.shape[1:] and torch.equal(
+            first[:count], second[:count]
+        )
 
     def check_order(self) -> None:
         """Refuse a loader that shuffles items without names, or leaves items out."""
@@ -145,6 +159,12 @@ class ItemLoader:
         target = parts.pop("target", None)
         if target is not None:
             target = _tensor(target, f"the targets of {self.name}").to(self.device)
+            if not target.ndim:
+                raise ValueError(
+                    f"a batch of {self.name} must have items along axis 0, got inputs"
+                    f" {tuple(x.shape)} and a single target; these look like items:"
+                    f" pass DataLoader({self.name}, batch_size={BATCH})"
+                )
         about = {name: _array(values) for name, values in parts.items()}
         sizes = {name: len(values) for name, values in about.items()}
         sizes |= {} if target is None else {"target": len(target)}
@@ -175,9 +195,19 @@ class ItemLoader:
 
 def as_loader(items: Iterable[Any] | Dataset[Any]) -> Iterable[Any]:
     """Return a loader of `items`, which may be a dataset."""
-    if isinstance(items, IterableDataset) or not isinstance(items, Dataset):
+    if not isinstance(items, Dataset):
         return items
     return DataLoader(items, batch_size=BATCH)
+
+
+def _is_whole(loader: Any) -> bool:
+    """Return whether a tuple holds all inputs and all targets, not two batches."""
+    if not isinstance(loader, tuple) or len(loader) != 2:
+        return False
+    if not all(isinstance(part, Tensor | np.ndarray) for part in loader):
+        return False
+    x, target = loader
+    return len(x) == len(target) and x.ndim > target.ndim
 
 
 def _with_own_seed(loader: Iterable[Any]) -> Iterator[Any]:
@@ -217,7 +247,7 @@ def target_of(batch: ItemBatch, task: Task, name: str) -> Tensor:
         if target[0].numel() != 1:
             raise ValueError(
                 f"{name} must have one target for each item, got shape"
-                f" {tuple(target.shape)}"
+                f" {tuple(target.shape)}; if it is one-hot, take its argmax(1)"
             )
         target = target.flatten()
     if task.name == "regression":

@@ -10,11 +10,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from qualms.predictions import Header, Maps, SegmentationWriter
+from qualms.predictions import Header, SegmentationWriter
 from qualms.spec import Task
 from qualms.trained._batches import ItemBatch, ItemLoader, target_of
 from qualms.trained._posthoc import PosthocMethod
-from qualms.training.predict import check_returned, item_axis
+from qualms.training.predict import check_returned, item_axis, maps_at, numbers_at
 
 _WRITERS = 2
 """Threads that write label maps while the next ones are predicted."""
@@ -63,22 +63,15 @@ class TrainedPasses:
                 for i in range(len(batch.x)):
                     about = {name: values[i] for name, values in batch.about.items()}
                     item = str(about.pop("item", f"{row:06d}"))
-                    maps = Maps(
-                        mean_probs=arrays["mean_probs"][i],
-                        expected_entropy=arrays["expected_entropy"][i],
-                        draw_labels=arrays["draw_labels"][:, i],
-                        raters=raters[i],
-                    )
-                    writer.add(item, maps, **about)
+                    maps = maps_at(arrays, i, None if raters is None else raters[i])
+                    own = numbers_at(arrays, i)
+                    writer.add(item, maps, uncertainty=own, **about)
                     row += 1
 
-    def _raters(self, batch: ItemBatch) -> NDArray[Any]:
-        """Return the label maps of all raters, (B, R, *space)."""
+    def _raters(self, batch: ItemBatch) -> NDArray[Any] | None:
+        """Return the label maps of all raters, (B, R, *space); None without labels."""
         if batch.target is None:
-            raise ValueError(
-                "segmentation predictions hold the true label maps; give batches"
-                " (x, target)"
-            )
+            return None
         return target_of(batch, self.task, self.items.name).cpu().numpy()
 
     @torch.no_grad()

@@ -19,7 +19,7 @@ from qualms.datasets.folder.files import read_pixels
 from qualms.datasets.folder.listing import OwnItem, listing_of
 from qualms.datasets.folder.targets import target_number
 from qualms.networks import TimmClassifier, make_classifier
-from qualms.predictions import Predictions, check_destination
+from qualms.predictions import NO_TARGET, Predictions, check_destination
 from qualms.trained._classes import class_names, read_classes
 from qualms.trained.predict import predict
 from qualms.training.machine import make_machine
@@ -113,6 +113,7 @@ def predict_pictures(
         },
     )
     notes = tuple(note for note in (model.note, targets.note) if note)
+    notes += tuple(note for note in predictions.notes if note != NO_TARGET)
     return PicturePredictions(predictions, notes)
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from qualms.methods import Method
-from qualms.shelf import find, names
+from qualms.shelf import PartError, find, names
 from qualms.spec import Task
 from qualms.trained._backbone import TrainedBackbone, make_backbone
 from qualms.trained._outputs import make_reader
@@ -63,7 +63,18 @@ def posthoc_method(
             f"method {name!r} is for {', '.join(sorted(method.tasks))}, and this task"
             f" is {task.name}; {_others(task)}"
         )
-    network = None if _acts_in_training(method) else _built(method, backbone, task)
+    network = None
+    if not _acts_in_training(method):
+        try:
+            network = _built(method, backbone, task)
+        except ValueError as error:
+            if not backbone.is_compiled:
+                raise
+            raise ValueError(
+                f"method {name!r} looks for layers in the network, and those of a"
+                " module from torch.jit cannot be seen; pass the module that it was"
+                f" compiled from ({error})"
+            ) from error
     if network is None:
         raise ValueError(
             f"a network must be trained with method {name!r}, so it cannot serve one"
@@ -82,7 +93,10 @@ def _others(task: Task) -> str:
 
 
 def _is_posthoc(name: str, task: Task) -> bool:
-    function = find("methods", name)
+    try:
+        function = find("methods", name)
+    except PartError:  # a part from outside that cannot be loaded
+        return False
     if any(p.default is p.empty for p in signature(function).parameters.values()):
         return False
     method: Method = function()

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from os import PathLike
 from typing import Any
@@ -112,14 +112,15 @@ def predict(  # noqa: PLR0913 - a model and its items have many properties
         of_model = _task(reader.task, first_outputs, x, ignore)
         posthoc = posthoc_method(request.name, request.build(), backbone, of_model)
         posthoc.network.to(items.device)
-        _fit(posthoc, request, of_model, {"fit": fit, "val": val})
+        notes = _fit(posthoc, request, of_model, {"fit": fit, "val": val}, items)
         table = str(out).lower().endswith(_TABLES)
         passes = TrainedPasses(
             posthoc=posthoc, task=of_model, items=items, one_draw=table
         )
         make_header = partial(request.header, posthoc, of_model, header or {})
         seed_part(seed, "predict")
-        return _predicted(passes, make_header, out, started)
+        predictions = _predicted(passes, make_header, out, started)
+        return replace(predictions, notes=(*predictions.notes, *notes))
 
 
 def _predicted(
@@ -228,8 +229,14 @@ def _fit(
     request: _ModelRequest,
     task: Task,
     loaders: Mapping[str, Iterable[Any] | None],
-) -> None:
-    """Fit what the method fits after training, and on held-out items."""
+    predicted: ItemLoader,
+) -> list[str]:
+    """Fit what the method fits after training, and on held-out items.
+
+    Returns:
+        Notes on items that are fitted on and also predicted.
+    """
+    notes = []
     steps = {"fit": posthoc.method.after if posthoc.fits else None}
     steps["val"] = posthoc.method.calibrate
     kinds = {
@@ -246,9 +253,15 @@ def _fit(
                 f" {name}=LOADER, or --{name} DIR on the command line"
             )
         items = request.items(name, loader)
+        if items.begins_like(predicted):
+            notes.append(
+                f"{name} seems to hold the very items that are predicted: what is"
+                " fitted on them makes their scores too good"
+            )
         seed_part(request.seed, name)
         step(posthoc.network, partial(items.fitting, task))
         posthoc.network.eval()
+    return notes
 
 
 def _task(name: TaskName, outputs: Tensor, x: Tensor, ignore: int | None) -> Task:

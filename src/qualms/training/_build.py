@@ -35,7 +35,7 @@ from qualms.training._shared_training import TrainingJob, follow_dependents
 from qualms.training._splits import Splits
 from qualms.training._step import Recorder, Stepper, StepTensors
 from qualms.training._team import check_divides, make_loss
-from qualms.training.options import Training, training
+from qualms.training.options import Training, task_refusal, training
 from qualms.training.predict import check_predictable
 from qualms.training.selection import check_selection
 
@@ -227,18 +227,10 @@ def _check_options(
     options: Training, spec: RunSpec, task: Task, splits: Splits
 ) -> None:
     """Raise unless the options fit the task of a run, and its items."""
+    dataset = splits.dataset
+    if refusal := task_refusal(options, task.name, data=repr(spec.dataset.name)):
+        raise TrainingError(refusal)
     _check_patches(options, splits)
-    loss, dataset = options.objective.loss, splits.dataset
-    if loss != "likelihood" and task.name != "segmentation":
-        raise TrainingError(
-            f"loss={loss!r} is for segmentation, and {spec.dataset.name!r} is"
-            f" {task.name}; train with loss='likelihood'"
-        )
-    if options.output.crop_pass and task.name != "embedding":
-        raise TrainingError(
-            f"crop_pass=true is for embeddings, and {spec.dataset.name!r} is"
-            f" {task.name}; leave it out"
-        )
     if not options.steps.epochs and spec.start is None:
         raise TrainingError(
             "epochs=0 trains nothing, so the run must start from the weights of another"

@@ -312,6 +312,54 @@ def training(options: Mapping[str, Any]) -> Training:
     return Training(**groups)
 
 
+def task_refusal(options: Training, task: str, *, data: str = "this") -> str:
+    """Return why options do not fit a task, in a sentence; '' where they do.
+
+    Args:
+        options: The options of training.
+        task: The name of what is trained.
+        data: What the sentence calls the data.
+    """
+    objective, rule = options.objective, RULES[options.selection.select_by]
+    selects = rule.score is not None and task != "embedding" and rule.task != task
+    of_classes = task in ("classification", "embedding")
+    wrong = {
+        f"patch={options.patches.patch}": (
+            bool(options.patches.patch) and task != "segmentation",
+            "segmentation",
+            "leave it out",
+        ),
+        f"loss={objective.loss!r}": (
+            objective.loss != "likelihood" and task != "segmentation",
+            "segmentation",
+            "train with loss='likelihood'",
+        ),
+        "crop_pass=true": (
+            options.output.crop_pass and task != "embedding",
+            "embeddings",
+            "leave it out",
+        ),
+        f"class_weights={objective.class_weights!r}": (
+            objective.class_weights != "none" and not of_classes,
+            "classification",
+            "leave it out",
+        ),
+        f"select_by={options.selection.select_by!r}": (
+            selects,
+            rule.task,
+            "select by 'val_loss'",
+        ),
+    }
+    return next(
+        (
+            f"{option} is for {served}, and {data} is {task}; {remedy}"
+            for option, (unfit, served, remedy) in wrong.items()
+            if unfit
+        ),
+        "",
+    )
+
+
 @cache
 def _checks() -> Mapping[str, _OptionCheck]:
     """Return the check of every option by its name."""

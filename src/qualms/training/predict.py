@@ -43,6 +43,8 @@ _NEEDED = {
     "segmentation": (("mean_probs",), ("expected_entropy",), ("draw_labels",)),
 }
 """Arrays that `predict` must return, by task; of alternatives one is enough."""
+_OWN = "uncertainty/"
+"""What the names of uncertainties begin with."""
 _STORED = (torch.float32, torch.float64)
 _TIMED = 64
 """Items whose prediction is timed."""
@@ -250,10 +252,12 @@ def _copied(split: Split, task: Task) -> Arrays:
         for name in _COPIED
         if name in split.extra and array_field(task.name, name) is not None
     }
+    named = {name: name for name in split.extra if name.startswith("extra/")}
+    named |= {f"extra/{name}": name for name in _COPIED_AS_EXTRA if name in split.extra}
     extra = {
-        f"extra/{name}": np.asarray(split.extra[name])
-        for name in _COPIED_AS_EXTRA
-        if name in split.extra and array_field(task.name, f"extra/{name}") is not None
+        name: np.asarray(split.extra[stored])
+        for name, stored in named.items()
+        if array_field(task.name, name) is not None
     }
     return {
         "target": np.asarray(split.target),
@@ -268,6 +272,8 @@ def check_returned(returned: Mapping[str, Any], task: Task) -> None:
     needed = _NEEDED[task.name]
     arrays = returned if isinstance(returned, Mapping) else {}
     if all(any(name in arrays for name in names) for names in needed):
+        if task.name == "segmentation":
+            _check_map_names(arrays)
         return
     # Users write methods of their own, so `returned` may be anything.
     arrays_text = ", ".join(map(repr, arrays)) or f"a {type(returned).__name__}"
@@ -277,6 +283,18 @@ def check_returned(returned: Mapping[str, Any], task: Task) -> None:
         f"predict of a method must return {', '.join(first)}{' and ' * bool(first)}"
         f"{last} for {task.name}, got {arrays_text}; use {use}(draws, task)"
     )
+
+
+def _check_map_names(names: Iterable[str]) -> None:
+    """Raise if an array would be lost: arrays of maps are not looked up by name."""
+    known = [name for names in _NEEDED["segmentation"] for name in names]
+    for name in names:
+        if name not in known and not name.startswith(_OWN):
+            raise TrainingError(
+                f"predict gave an array {name!r}, which segmentation predictions do"
+                f" not have; uncertainties of your own are called '{_OWN}<name>',"
+                " (B, *space) or (B,)"
+            )
 
 
 def item_axis(task: Task, name: str, part: Tensor | NDArray[Any]) -> int:
@@ -319,14 +337,37 @@ def _write_maps(
             arrays = {name: _host(name, part) for name, part in chunk.items()}
             for i in range(len(arrays["mean_probs"])):
                 name = str(split.item[row])
-                maps = Maps(
-                    mean_probs=arrays["mean_probs"][i],
-                    expected_entropy=arrays["expected_entropy"][i],
-                    draw_labels=arrays["draw_labels"][:, i],
-                    raters=draw.references(np.asarray(split.target[row]), name),
-                )
-                writer.add(name, maps, **_item_labels(split, row))
+                raters = draw.references(np.asarray(split.target[row]), name)
+                maps = maps_at(arrays, i, raters)
+                labels, own = _item_labels(split, row), numbers_at(arrays, i)
+                writer.add(name, maps, uncertainty=own, **labels)
                 row += 1
+
+
+def maps_at(
+    arrays: Mapping[str, NDArray[Any]], i: int, raters: NDArray[Any] | None = None
+) -> Maps:
+    """Return the maps of item `i` of a batch that `predict` of a method returned."""
+    return Maps(
+        mean_probs=arrays["mean_probs"][i],
+        expected_entropy=arrays["expected_entropy"][i],
+        draw_labels=arrays["draw_labels"][:, i],
+        uncertainty={
+            name.removeprefix(_OWN): values[i]
+            for name, values in arrays.items()
+            if name.startswith(_OWN) and values.ndim > 1
+        },
+        **({} if raters is None else {"raters": raters}),
+    )
+
+
+def numbers_at(arrays: Mapping[str, NDArray[Any]], i: int) -> dict[str, float]:
+    """Return the uncertainties of item `i` of a batch that are one number each."""
+    return {
+        name.removeprefix(_OWN): float(values[i])
+        for name, values in arrays.items()
+        if name.startswith(_OWN) and values.ndim == 1
+    }
 
 
 def _item_labels(split: Split, row: int) -> dict[str, Any]:

@@ -360,6 +360,43 @@ def test_a_single_file_saves_its_tables(visit, sites):
     assert "ours_mean" in Path(saved.value.path()).read_text("utf-8")
 
 
+def test_differences_are_drawn_from_any_reference(visit, sites):
+    page = visit(sites["plain"].parent / "compare.html")
+    figure = page.locator("#compare-files-1-forest-figure")
+    lines = "e => [...e.querySelectorAll('.plot text')].map(t => t.textContent)"
+    before = figure.evaluate(lines)
+    assert figure.locator(".plot .whisker").count() > 0
+    at = before.index("Accuracy")
+    name, words = before[at + 1 : at + 3]
+    assert name == "careless"
+    reference = figure.locator("select").first
+    reference.focus()
+    page.keyboard.press("ArrowDown")
+    after = figure.evaluate(lines)
+    turned = after[after.index("Accuracy") + 2]
+    assert after[after.index("Accuracy") + 1] == "careful"
+    value = float(words.partition(" ")[0].replace("\N{MINUS SIGN}", "-"))
+    other = float(turned.partition(" ")[0].replace("\N{MINUS SIGN}", "-"))
+    assert value == -other < 0
+    assert "Against careless" in figure.locator(".readout").inner_text()
+    assert "careful: " in figure.locator(".unseen").inner_text()
+    figure.locator("select").nth(1).select_option(label="shifted")
+    assert figure.evaluate(lines) != after
+
+
+def test_differences_are_saved_with_their_reference(visit, sites):
+    page = visit(sites["plain"].parent / "compare.html")
+    figure = page.locator("#compare-files-1-forest-figure")
+    figure.locator("select").first.select_option(label="careless")
+    with page.expect_download() as saved:
+        figure.locator("[data-tool=csv]").click()
+    text = Path(saved.value.path()).read_text("utf-8")
+    lines = list(csv.DictReader(io.StringIO(text)))
+    assert {(line["row"], line["minus"]) for line in lines} == {("careful", "careless")}
+    accuracy = next(line for line in lines if line["score"] == "Accuracy")
+    assert float(accuracy["low"]) < float(accuracy["difference"])
+
+
 def test_costs_are_points_with_a_front(visit, sites):
     page = visit(sites["plain"].parent / "mine.html")
     assert page.locator("figure[data-chart=scatter]").count() <= 1

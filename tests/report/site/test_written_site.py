@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import math
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -12,9 +13,13 @@ import pytest
 
 from qualms.report.site import DataFile, Download, write_contents
 from qualms.report.site._read import contents_of_parts
+from qualms.report.site.alone import write_benchmark_page
 from qualms.report.site.assets import script, style
 from qualms.report.site.contents import SiteContents
+from qualms.report.site.leaderboard import main_tables
+from qualms.report.stored_report import read_report
 from report.site.made_site import HOSTILE, contents, hostile_contents, report
+from report.small_study import small_study
 
 PAGE_BYTES, SCRIPT_BYTES = 500_000, 60_000
 
@@ -108,7 +113,7 @@ def test_a_single_file_has_the_hashes_of_its_script_and_style(tmp_path):
     for target in links.links:
         if target.startswith("#"):
             assert target[1:] in links.ids
-        else:
+        elif not target.startswith("https://arxiv.org/"):
             assert target.startswith("data:application/octet-stream;base64,")
     assert sorted(set(links.ids)) == sorted(links.ids)
     values = re.findall(r'data-name="([^"]+)">(.*?)</script>', text)
@@ -213,6 +218,34 @@ def test_other_files_are_never_replaced(tmp_path):
         write_contents(SiteContents(), tmp_path / "thesis.tex")
 
 
+def test_methods_have_pages_that_leaderboards_link(site):
+    method = (site / "method-map.html").read_text("utf-8")
+    assert "Accuracy" in method
+    assert "every.csv" in method
+    assert "method-map.html" in (site / "index.html").read_text("utf-8")
+    assert "method-map.html" in (site / "methods.html").read_text("utf-8")
+    swag = (site / "method-swag.html").read_text("utf-8")
+    assert "https://arxiv.org/abs/1902.02476" in swag  # from the docstring of its file
+    lines = (site / "files" / "method-map-mine-every.csv").read_text("utf-8")
+    assert "ours_low" in lines
+    assert "clinic" in lines
+
+
+def test_a_benchmark_alone_links_no_page_that_is_not_there(tmp_path):
+    path = write_benchmark_page(report(), tmp_path / "index.html")
+    links = Links(path.read_text("utf-8"))
+    inside = [each for each in links.links if each.startswith("#page-")]
+    assert {each[1:] for each in inside} <= set(links.ids)
+
+
+def test_differences_are_on_a_page_with_every_pair(site):
+    text = (site / "compare.html").read_text("utf-8")
+    assert "careful, careless" in text
+    pairs = (site / "files" / "compare-files-1-pairs.csv").read_text("utf-8")
+    assert "reference" in pairs.splitlines()[0]
+    assert "cannot be compared" in text
+
+
 def test_an_empty_site_says_so(tmp_path):
     path = write_contents(SiteContents(), tmp_path / "new" / "site")
     assert "Does it know" in path.read_text("utf-8")
@@ -223,7 +256,9 @@ def test_files_with_the_same_items_share_a_page(hostile):
     shown = contents(names=HOSTILE[:12])
     assert [len(group.files) for group in shown.groups] == [5, 5, 2]
     assert [group.comparison is not None for group in shown.groups] == [True] * 3
-    assert len(list(hostile.glob("*.html"))) == 2 + 2 * 4 + 4
+    names = [path.name for path in hostile.glob("*.html")]
+    names = [each for each in names if not each.startswith(("method", "compare"))]
+    assert len(names) == 2 + 2 * 4 + 4
     alone = contents(names=("careful",)).groups[0]
     assert alone.comparison is None
     assert alone.slug == alone.files[0].slug == "careful"
@@ -241,3 +276,13 @@ def test_a_front_page_of_many_benchmarks_links_the_last_ones(tmp_path, monkeypat
     # So many benchmarks are not in the navigation of every page.
     gaps = (out / "gaps.html").read_text("utf-8")
     assert not any(f'href="{slug}.html"' in gaps for slug in slugs)
+
+
+def test_a_table_of_results_alone_has_the_numbers_of_every_row(tmp_path):
+    results = small_study()
+    results.table.to_csv(tmp_path / "results.csv")
+    for board in main_tables(read_report(tmp_path)):
+        assert len(board.lines) > 1
+        for line in board.lines:
+            assert all(math.isfinite(cell.mean) for cell in line.cells), line.labels
+        assert not any("method" in column.keys for column in board.columns)

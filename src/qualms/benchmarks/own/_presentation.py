@@ -16,6 +16,7 @@ from qualms import scores
 from qualms.evaluate.benchmark_results import BenchmarkResults
 from qualms.evaluate.entry import Curve
 from qualms.labels import Wanted
+from qualms.report.captions import If, caption, lined, ranged
 from qualms.report.figures import (
     MARKERS,
     SERIES,
@@ -30,6 +31,7 @@ from qualms.report.figures import (
 from qualms.report.judged import only_judged
 from qualms.report.layout import Layout, LayoutColumn, Wishes, layout_table
 from qualms.report.ordinary import ARROWS, ordinary
+from qualms.report.own_uncertainties import own_uncertainty_table
 from qualms.report.presentation import Presentation
 from qualms.report.table import Table, TableCell
 from qualms.study import Variant
@@ -59,6 +61,8 @@ class OwnCurve(NamedTuple):
     labels: Wishes
     title: str
     caption: str
+    on_line: str = ""
+    """What the dashed line says, where one is drawn."""
     diagonal: bool = False
     line: float | None = None
     """A height that is aimed at."""
@@ -66,7 +70,9 @@ class OwnCurve(NamedTuple):
 
 _ENTROPY: Wishes = {"uncertainty": "entropy"}
 _INTERVAL: Wishes = {"interval": ("gaussian", "as predicted")}
-_IMAGE: Wishes = {"measure": "predictive", "aggregation": "image"}
+_PATCH: Wishes = {"measure": "predictive", "aggregation": "patch"}
+USUAL = ("entropy", "epistemic", "interval length")
+"""Uncertainties that every method of a task has, by the label of their numbers."""
 SCORES = {
     "classification": (
         SummaryScore("accuracy"),
@@ -86,13 +92,13 @@ SCORES = {
         SummaryScore("macro_dice"),
         SummaryScore("ged"),
         SummaryScore("stated_ace"),
-        SummaryScore("aurc", _IMAGE),
+        SummaryScore("aurc", _PATCH, "AURC by patches"),
     ),
 }
 """Main scores of each task."""
 DETECTED = {
     "classification": SummaryScore("ood_auroc", _ENTROPY),
-    "segmentation": SummaryScore("ood_auroc", _IMAGE),
+    "segmentation": SummaryScore("ood_auroc", _PATCH, "OOD AUROC by patches"),
 }
 CURVES = {
     "classification": (
@@ -108,8 +114,8 @@ CURVES = {
             "reliability",
             {},
             "Reliability",
-            "Accuracy of the items against the confidence of the network, in 15 bins."
-            " Below the line the network is too sure of itself.",
+            "Accuracy of the items against the confidence of the network, in 15 bins.",
+            "Below the line the network is too sure of itself.",
             diagonal=True,
         ),
     ),
@@ -119,17 +125,18 @@ CURVES = {
             _INTERVAL,
             "Coverage along the target",
             "Share of test items whose interval holds the target, by the size of the"
-            " target. The line is what the intervals promise.",
+            " target.",
+            "The line is what the intervals promise.",
             line=0.9,
         ),
     ),
     "segmentation": (
         OwnCurve(
             "risk_coverage",
-            _IMAGE,
+            _PATCH,
             "Risk of the items that are kept",
-            "Mean of 1 - Dice of the items with the least uncertainty, the mean over"
-            " the image, against the share that is kept.",
+            "Mean of 1 - Dice of the items with the least uncertainty, which is that of"
+            " their most uncertain patch, against the share that is kept.",
         ),
     ),
 }
@@ -141,7 +148,32 @@ def _tables(results: BenchmarkResults) -> tuple[Table, ...]:
         replace(table, main=False, title=f"{table.title}, every score")
         for table in ordinary().tables(results)
     ]
-    return only_judged([*summaries, *rest])
+    own = [_own_uncertainties(results, variant) for variant in results.variants]
+    return only_judged([*summaries, *own, *rest])
+
+
+def _own_uncertainties(results: BenchmarkResults, variant: Variant) -> Table | None:
+    """Lay out how uncertainties of methods' own rank errors and find the shift."""
+    subsets = _subsets(results)
+    chosen = [("aurc", subset, _WORDS[subset]) for subset in subsets]
+    if "shifted" in subsets:
+        chosen.append(("ood_auroc", "all", "both"))
+    return own_uncertainty_table(
+        results,
+        variant,
+        [
+            LayoutColumn(
+                label=_label(SummaryScore(score)),
+                group=group,
+                labels={"score": score, "subset": subset},
+            )
+            for score, subset, group in chosen
+        ],
+        usual=USUAL,
+        by=("aggregation",) if results.benchmark.task == "segmentation" else (),
+        about=f"{results.plan.preset_text}: {results.plan.preset.network.name}",
+        keys={"variant": variant.name},
+    )
 
 
 def _subsets(results: BenchmarkResults) -> tuple[str, ...]:
@@ -267,13 +299,17 @@ def _points(results: BenchmarkResults, variant: Variant) -> Drawing:
         _score_panel(results, variant, shown, subsets) for shown in _shown(results)
     )
     where = " in-domain and shifted" if len(subsets) > 1 else ""
+    covers = {row.covers for row in results.table if math.isfinite(row.low)}
+    over = "items and seeds" if "items and seeds" in covers else "items"
     return Drawing(
         name=f"figure_{variant.name}_scores",
         title=f"Scores of {variant.label}{where}",
-        caption=(
-            f"Each point is a method, with its {results.level:.0%} interval over items"
-            f" and seeds. {_shift_words(variant)}"
-        ).strip(),
+        caption=caption(
+            [panels],
+            "Each point is a method.",
+            If(ranged, f"Ranges are {results.level:.0%} intervals over {over}."),
+            _shift_words(variant) if len(subsets) > 1 else "",
+        ),
         rows=(panels,),
         size=(1.6, 2.2),
         legend_columns=3,
@@ -323,7 +359,12 @@ def _curves(results: BenchmarkResults, variant: Variant, shown: OwnCurve) -> Dra
     return Drawing(
         name=f"figure_{variant.name}_{shown.name}",
         title=f"{shown.title}, {variant.label}",
-        caption=f"{shown.caption} {_shift_words(variant)}".strip(),
+        caption=caption(
+            [panels],
+            shown.caption,
+            If(lined("--"), shown.on_line),
+            _shift_words(variant) if len(panels) > 1 else "",
+        ),
         rows=(panels,),
         size=(2.6, 2.3),
         legend_columns=3,

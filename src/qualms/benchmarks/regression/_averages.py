@@ -18,6 +18,7 @@ from qualms.benchmarks.regression._points import (
 )
 from qualms.benchmarks.regression._rows import COMMON, REAL, SELECTIVE, SYNTHETIC
 from qualms.evaluate.benchmark_results import BenchmarkResults
+from qualms.report.captions import If, caption, hollow
 from qualms.report.figures import Drawing, Mark, Panel, PointMark, RuleMark
 from qualms.report.table import Column, Table, TableCell, TableLine
 from qualms.results import Summary
@@ -61,6 +62,11 @@ _COLUMNS = {
     "mae_rank": "val MAE rank ↓",
     "length_rank": "val interval length rank ↓",
 }
+_EXPLAINED = {
+    "coverage_error": "The coverage error is how far coverage lies from its aim.",
+    "mae_rank": "Of the ranks by MAE, 1 is the best.",
+    "length_rank": "Of the ranks by interval length, 1 is the best.",
+}
 _TABLES = (
     ("figures A1 to A3", SCATTER_FIGURES[:3]),
     ("figure A6", SCATTER_FIGURES[3:]),
@@ -83,15 +89,18 @@ def _scatter_drawing(source: Source, figure: ScatterFigure) -> Iterator[Drawing]
     own_averages = averages(source.ours, variants, figure.rows)
     published = averages(source.theirs, variants, figure.rows)
     count = f"{len(variants)} of {len(figure.labels)} datasets"
+    panel = _scatter_panel(source, figure, own_averages, published)
     yield Drawing(
         name=f"figure_{figure.name}{source.suffix}",
         title=f"Figure {figure.name}: averages over {count}",
-        caption=source.caption(
-            "Each method averaged over datasets. The coverage error is how far "
-            "coverage lies from what was asked for, on average; rank 1 is the best.",
-            printed="Hollow points are the paper's, joined to ours.",
+        caption=caption(
+            [[panel]],
+            "Each method averaged over datasets.",
+            *(_EXPLAINED[axis] for axis in (figure.x, figure.y) if axis in _EXPLAINED),
+            If(hollow, "Hollow points are the paper's, joined to ours."),
+            source.remark,
         ),
-        rows=((_scatter_panel(source, figure, own_averages, published),),),
+        rows=((panel,),),
         simulated=source.simulated,
         size=(5.4, 3.2),
         legend_columns=2,
@@ -219,9 +228,13 @@ def averages(
 def mean_rank(by_dataset: Sequence[Mapping[str, float]], row: str) -> float:
     """Return the mean rank of `row` over datasets, 1 for the smallest, ties averaged.
 
+    nan where a number is missing: ranks are among all rows.
+
     >>> mean_rank([{"a": 1.0, "b": 2.0}, {"a": 3.0, "b": 2.0}], "a")
     1.5
     """
+    if not all(map(math.isfinite, (v for each in by_dataset for v in each.values()))):
+        return math.nan
     ranks = []
     for values in by_dataset:
         below = sum(value < values[row] for value in values.values())

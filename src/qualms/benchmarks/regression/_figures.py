@@ -26,6 +26,7 @@ from qualms.benchmarks.regression._points import (
 )
 from qualms.benchmarks.regression._rows import COMMON, REAL, SYNTHETIC
 from qualms.evaluate.benchmark_results import BenchmarkResults
+from qualms.report.captions import If, caption, hollow, ranged
 from qualms.report.figures import (
     INK,
     MARKERS,
@@ -119,21 +120,25 @@ def _bar_drawing(source: Source, figure: BarFigure) -> Iterator[Drawing]:
     if not variants:
         return
     level = source.results.level
+    rows = tuple(
+        tuple(
+            _bar_panel(source, figure, variant, score, first=variant is variants[0])
+            for variant in variants
+        )
+        for score in figure.scores
+    )
     yield Drawing(
         name=f"figure_{figure.name}{source.suffix}",
         title=f"Figure {figure.name}: {figure.title}, {1 - figure.alpha:.0%} intervals",
-        caption=source.caption(
-            " ".join(_MEANING[score] for score in figure.scores)
-            + f" Bars are means over repeats with their {level:.0%} interval.",
-            printed="Hollow diamonds are the paper's numbers with their deviation.",
+        caption=caption(
+            rows,
+            *(_MEANING[score] for score in figure.scores),
+            "Bars are means over repeats.",
+            If(ranged, f"Ranges are {level:.0%} intervals."),
+            If(hollow, "Hollow diamonds are the paper's numbers with their deviation."),
+            source.remark,
         ),
-        rows=tuple(
-            tuple(
-                _bar_panel(source, figure, variant, score, first=variant is variants[0])
-                for variant in variants
-            )
-            for score in figure.scores
-        ),
+        rows=rows,
         simulated=source.simulated,
         size=(1.45, 1.7),
         least=5.4,
@@ -201,13 +206,19 @@ def _graded_drawing(source: Source) -> Iterator[Drawing]:
     ladders = [labels for labels in _LADDERS if len(source.judged(labels, COMMON)) > 2]
     if not ladders:
         return
+    rows = tuple((_ladder(source, labels),) for labels in ladders)
     yield Drawing(
         name=f"figure_4{source.suffix}",
         title="Figure 4: growing shift",
-        caption="Coverage of the five common methods while the shift grows, from none "
-        f"to full. {_MEANING[COVERAGE]} Lines up and down are "
-        f"{source.results.level:.0%} intervals. {source.remark}",
-        rows=tuple((_ladder(source, labels),) for labels in ladders),
+        caption=caption(
+            rows,
+            "Coverage of common methods while the shift grows, from none to full. "
+            "Coverage is the share of test targets that lie in their interval; the "
+            "line is what was asked for, and points below it are promises broken.",
+            If(ranged, f"Lines up and down are {source.results.level:.0%} intervals."),
+            source.remark,
+        ),
+        rows=rows,
         simulated=source.simulated,
         size=(4.8, 1.9),
         legend_columns=3,
@@ -263,24 +274,26 @@ def _distance_drawing(
         for variant in variants
         for mark in _distance_marks(source, variant, labels.index(variant.label))
     ]
+    panel = Panel(
+        marks=tuple(marks),
+        x_label="(test MAE - val MAE) / val MAE of the direct networks",
+        y_label="average test coverage error",
+    )
     yield Drawing(
         name=f"figure_{name}{source.suffix}",
         title=f"Figure {name}: mean coverage error of the five common methods",
-        caption=source.caption(
+        caption=caption(
+            [[panel]],
             "How far coverage lies from 90 %, averaged over the five common methods, "
             "against how much the error of plain networks grows from validation to "
             "test, which measures the shift.",
-            printed="A dotted line leads to the height of the published point, a dash.",
-        ),
-        rows=(
-            (
-                Panel(
-                    marks=tuple(marks),
-                    x_label="(test MAE - val MAE) / val MAE of the direct networks",
-                    y_label="average test coverage error",
-                ),
+            If(
+                hollow,
+                "A dotted line leads to the height of the published point, a dash.",
             ),
+            source.remark,
         ),
+        rows=((panel,),),
         simulated=source.simulated,
         size=(5.4, 2.8),
         legend_columns=3,

@@ -59,11 +59,6 @@ class Source(NamedTuple):
         )
         return f"{data}; preset {self.results.plan.preset_text}."
 
-    def caption(self, text: str, *, printed: str) -> str:
-        """Return a caption; `printed` is about published numbers, where they stand."""
-        parts = (text, "" if self.simulated else printed, self.remark)
-        return " ".join(filter(None, parts))
-
     def variant(self, label: str) -> Variant | None:
         """Return the dataset that the paper calls `label`, if it was judged."""
         variants = (v for v in self.results.plan.variants if v.label == label)

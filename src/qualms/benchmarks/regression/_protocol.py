@@ -78,7 +78,10 @@ def _judge(repeat: Repeat) -> Judgement:
         if not line.row.beyond and repeat.part_of is None:
             released = _calibrate(published, val, alpha)
     return Judgement(
-        entries=tuple(_entries(line, (val, test), (corrected, released), influences)),
+        entries=(
+            *_entries(line, (val, test), (corrected, released), influences),
+            *_own_entries(line, splits, (val, test), alpha),
+        ),
         design=design_of(splits[0]).joined(design_of(splits[1])),
     )
 
@@ -112,6 +115,33 @@ def _entries(
             aim=1 - _alpha(line) if name == "coverage" else None,
             ranked=(split, name) in RANKED and not (selects and split == "val"),
         )
+
+
+def _own_entries(
+    line: Line,
+    splits: tuple[Predictions, Predictions],
+    items: tuple[Forecasts, Forecasts],
+    alpha: float,
+) -> Iterator[Entry]:
+    """Yield test scores where each uncertainty of the method's own selects the items.
+
+    Rows that select by another score, or weigh validation items, have none of them.
+    """
+    if line.settings.get("select") or line.settings.get("weighted"):
+        return
+    of_val, of_test = (split.named("uncertainty") for split in splits)
+    for name in (name for name in of_val if name in of_test):
+        val, test = (
+            forecasts._replace(select=values)
+            for forecasts, values in zip(
+                items, (of_val[name], of_test[name]), strict=True
+            )
+        )
+        calibrated = _calibrate(scores, val, alpha)
+        influences = recalibrated_influences(val, test, alpha=alpha, rate=RATE)
+        for entry in _entries(line, (val, test), (calibrated, None), influences):
+            if entry.subset == "test":
+                yield replace(entry, settings={"uncertainty": name})
 
 
 def _alpha(line: Line) -> float:

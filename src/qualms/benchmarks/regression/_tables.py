@@ -10,6 +10,7 @@ from qualms.benchmarks.regression._averages import average_tables
 from qualms.evaluate.benchmark_results import BenchmarkResults
 from qualms.report.judged import DEVIATION, NOT_PRINTED
 from qualms.report.layout import Layout, LayoutColumn, layout_table, published_of
+from qualms.report.own_uncertainties import own_uncertainty_table
 from qualms.report.table import Table
 from qualms.results import ResultsTable
 from qualms.study import RunPlan, Variant
@@ -31,6 +32,7 @@ COLUMNS = (
         labels={"subset": "val", "score": "interval_length"},
     ),
 )
+_TEST_MAE = LayoutColumn(label="test MAE ↓", labels={"subset": "test", "score": "mae"})
 RELABELLED = ("A5", "A6", "A7", "A8", "A9")
 """Tables whose row labels stand one line too high in the text that was read."""
 _MAIN = 0.1
@@ -47,8 +49,23 @@ def regression_tables(results: BenchmarkResults) -> tuple[Table, ...]:
         for name in printed.distinct("table")
         for variant in _variants(results.plan, printed.where(table=name))
     )
-    judged = (table for table in tables if table is not None)
+    own = (_own_uncertainties(results, variant) for variant in results.variants)
+    judged = (table for table in (*own, *tables) if table is not None)
     return (*judged, *average_tables(results))
+
+
+def _own_uncertainties(results: BenchmarkResults, variant: Variant) -> Table | None:
+    """Lay out what a method's own uncertainties select, beside all test items."""
+    return own_uncertainty_table(
+        results,
+        variant,
+        (*COLUMNS[:2], _TEST_MAE),
+        built_in="all items are predicted",
+        where={"alpha": _MAIN},
+        about=f"preset {results.plan.preset_text}; {1 - _MAIN:.0%} intervals",
+        simulated=variant.simulated,
+        keys={"variant": variant.name, "alpha": _MAIN},
+    )
 
 
 def tables_without_data(results: BenchmarkResults) -> list[str]:

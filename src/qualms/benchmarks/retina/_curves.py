@@ -146,7 +146,12 @@ def curve_caption(
     panels: Iterable[tuple[str, CurveView, tuple[Strand, ...]]],
 ) -> str:
     """Return a caption on how to read the panels."""
-    curves = [(view, strand) for _, view, strands in panels for strand in strands]
+    curves = [
+        (view, strand)
+        for _, view, strands in panels
+        for strand in strands
+        if drawn_curve(results, view, strand) is not None
+    ]
     names = {view.name for view, _ in curves}
     sentences = []
     if "roc" in names:

@@ -43,12 +43,19 @@ _WIDE, _HIGH = 0.86, 0.76
 """Width and height of a histogram, in units of the distance between two."""
 _BINS = 20
 _CAPTION = (
-    "How uncertain decisions are, by clinical grade (rows) and method (columns): blue "
-    "for right decisions, red for wrong ones. Each colour shows how its own decisions "
-    "spread over the uncertainty, so both have the same area; the words above say how "
-    "many are wrong. All histograms of a row share their scale. A network that knows "
-    "where it is wrong has red far right and blue far left."
+    "How uncertain decisions are, by clinical grade (rows) and method (columns): "
+    "{colours}. The words above say how many are wrong. All histograms of a row share "
+    "their scale."
 )
+_BOTH = (
+    " Each colour shows how its own decisions spread over the uncertainty, so both "
+    "have the same area. A network that knows where it is wrong has red far right and "
+    "blue far left."
+)
+_COLOURS = {
+    RIGHT: "blue for right decisions",
+    WRONG: "red for wrong ones",
+}
 
 
 class HistogramFigure(NamedTuple):
@@ -108,11 +115,19 @@ def _drawing(
     yield Drawing(
         name=f"figure_{figure.name}_{variant.name}{suffix}",
         title=f"Figure {figure.name}: {subject}, {runs}",
-        caption=f"{_CAPTION} {about_text(results, [variant])}.",
+        caption=f"{_colours_text(marks)} {about_text(results, [variant])}.",
         rows=((_panel(marks, len(columns), len(grades)),),),
         simulated=variant.simulated,
         size=(1.2 * len(columns) + 0.5, 0.72 * len(grades) + 0.7),
     )
+
+
+def _colours_text(marks: list[Mark]) -> str:
+    """Say what the colours that are drawn stand for, and how they are read."""
+    drawn = {mark.colour for mark in marks if isinstance(mark, HistogramMark)}
+    colours = [words for colour, words in _COLOURS.items() if colour in drawn]
+    both = _BOTH if len(colours) > 1 else ""
+    return f"{_CAPTION.format(colours=', '.join(colours))}{both}"
 
 
 def _histogram_columns(

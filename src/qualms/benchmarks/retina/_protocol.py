@@ -80,6 +80,8 @@ class Patients(NamedTuple):
     """(N,) patient."""
     truth: Array | None
     """(N, 2) true probabilities of the classes, where a simulator knows them."""
+    own: Mapping[str, Array]
+    """(N,) each: uncertainties of the method's own, by name."""
 
 
 Sets = Mapping[str, Index]
@@ -100,6 +102,7 @@ def _judge(repeat: Repeat) -> Judgement:
     return Judgement(
         entries=(
             *_entries(items, sets, curves, (_values(items, sets, curves), released)),
+            *_own_entries(items, sets),
             *truth_entries(items.uncertainty, items.shifted, items.truth),
         ),
         design=sampling_design(
@@ -137,7 +140,18 @@ def _patients(inside: Predictions, outside: Predictions) -> Patients:
         group=_join_arrays(splits, "group"),
         cluster=_join_arrays(splits, "cluster"),
         truth=_join_arrays(splits, "target_probs"),
+        own=_own_uncertainties(splits),
     )
+
+
+def _own_uncertainties(splits: tuple[Predictions, ...]) -> dict[str, Array]:
+    """Return the uncertainties that both splits hold."""
+    inside, outside = (split.named("uncertainty") for split in splits)
+    return {
+        name: np.concatenate([values, outside[name]])
+        for name, values in inside.items()
+        if name in outside
+    }
 
 
 def _join_arrays(splits: tuple[Predictions, ...], name: str) -> NDArray[Any] | None:
@@ -207,6 +221,22 @@ def _entries(
             value=corrected[key],
             as_published=released.get(key, math.nan),
         )
+
+
+def _own_entries(items: Patients, sets: Sets) -> Iterator[Entry]:
+    """Yield what depends on the order of items, by each uncertainty of the method."""
+    for name, values in items.own.items():
+        ordered = items._replace(uncertainty=items.uncertainty._replace(total=values))
+        curves = {
+            (where, score): _curve_of(score, *_set_arrays(ordered, rows))
+            for where, rows in sets.items()
+            for score in CURVES
+        }
+        numbers: tuple[Values, Values] = _values(ordered, sets, curves), {}
+        for entry in _entries(ordered, sets, curves, numbers):
+            if entry.score_name not in _SCORES or "referred" in entry.settings:
+                at = {**entry.settings, "uncertainty": name}
+                yield replace(entry, settings=at)
 
 
 def _scores() -> Iterator[tuple[str, Callable[..., Any], Labels]]:

@@ -18,6 +18,7 @@ from qualms.evaluate.benchmark_results import BenchmarkResults
 from qualms.labels import Labels
 from qualms.report.judged import ERROR, NOT_PRINTED, only_judged
 from qualms.report.layout import Layout, LayoutColumn, Section, layout_table
+from qualms.report.own_uncertainties import own_uncertainty_table
 from qualms.report.table import Table
 from qualms.study import RunPlan, Variant
 
@@ -197,6 +198,7 @@ def retina_tables(results: BenchmarkResults) -> tuple[Table, ...]:
     own = own_variants(results.plan)
     return (
         *only_judged(_own(results, variant, SUMMARY) for variant in own),
+        *only_judged(_own_uncertainties(results, variant) for variant in own),
         *_paper_tables(results),
         *only_judged(
             _own(results, variant, layout)
@@ -204,6 +206,36 @@ def retina_tables(results: BenchmarkResults) -> tuple[Table, ...]:
             for variant in own
             if layout is _AREAS_BY_RULE or variant.simulated
         ),
+    )
+
+
+def _own_uncertainties(results: BenchmarkResults, variant: Variant) -> Table | None:
+    """Lay out scores by a method's own uncertainties, beside those by its entropy."""
+    labels = results.plan.labels_of(variant)
+    half = (
+        _column(
+            _BY_NAME[score],
+            {"subset": subset},
+            label=f"{_BY_NAME[score].label}, half kept",
+            group=SUBSETS[subset],
+            referred=0.5,
+        )
+        for subset in ("in_domain", "shifted")
+        for score in ("accuracy", "auroc")
+    )
+    found = _column(DETECTION[0], {"subset": "joint"}, group="shift found")
+    return own_uncertainty_table(
+        results,
+        variant,
+        (*half, found),
+        built_in="entropy of the mean",
+        about=about_text(results, [variant]),
+        simulated=variant.simulated,
+        keys={
+            "data": retina_data_text(labels),
+            "selection": variant.selection,
+            "variant": variant.name,
+        },
     )
 
 

@@ -14,6 +14,7 @@ from qualms.benchmarks.url._settings import (
     UrlScore,
     UrlStudy,
 )
+from qualms.report.captions import If, caption, hollow, ranged
 from qualms.report.figures import (
     SERIES,
     SOFT,
@@ -26,12 +27,6 @@ from qualms.report.figures import (
 )
 from qualms.results import Result
 from qualms.study import Variant
-
-_READ = (
-    "Bars are means over seeds, with the lowest and the highest one; of a single seed, "
-    "the interval over items. Methods stand in order of their height; the axis of an "
-    "AUROC begins near 0.4."
-)
 
 
 def bar_figures(study: UrlStudy) -> Iterator[Drawing]:
@@ -77,20 +72,46 @@ def _figure(
     variants: Sequence[Variant],
     score: UrlScore,
     about: tuple[str, str, str],
-    caption: str,
+    about_score: str,
 ) -> Iterator[Drawing]:
     number, title, source = about
     with_values = [v for v in variants if any(_heights(study, v, score).values())]
     if with_values:
+        rows = tuple((_panel(study, v, score, source),) for v in with_values)
         yield Drawing(
             name=f"figure_{number}",
             title=f"Figure {number}: {title}",
-            caption=f"{caption} {_READ} Hollow diamonds are the released runs of the "
-            f"paper, on its own data. {study.source(with_values)}",
-            rows=tuple((_panel(study, v, score, source),) for v in with_values),
+            caption=caption(
+                rows,
+                about_score,
+                *_how_to_read(study, with_values, score),
+                "Methods stand in order of their height.",
+                "" if score is RECALL else "The axis begins near 0.4.",
+                If(hollow, "Hollow diamonds are the released runs of the paper."),
+                study.source(with_values),
+            ),
+            rows=rows,
             simulated=any(variant.simulated for variant in with_values),
             size=(6.4, 2.0),
         )
+
+
+def _how_to_read(
+    study: UrlStudy, variants: Sequence[Variant], score: UrlScore
+) -> Iterator[str | If]:
+    """Say what bars and their ranges are."""
+    counts = {
+        sum(map(math.isfinite, study.result(variant, row, score).values))
+        for variant in variants
+        for row in _heights(study, variant, score)
+    }
+    if counts == {1}:
+        yield "Bars are of one seed."
+        yield If(ranged, "Ranges are the interval over items.")
+        return
+    yield "Bars are means over seeds, with the lowest and the highest one."
+    if 1 in counts:
+        yield "A single seed has the interval over items."
 
 
 def _heights(study: UrlStudy, variant: Variant, score: UrlScore) -> dict[str, float]:
@@ -127,12 +148,13 @@ def _panel(study: UrlStudy, variant: Variant, score: UrlScore, source: str) -> P
 
 
 def _bar(result: Result, place: int) -> BarMark:
-    alone = len(result.values) == 1
+    defined = [value for value in result.values if math.isfinite(value)]
+    alone = len(defined) == 1
     return BarMark(
         x=place,
         height=result.value,
-        low=result.low if alone else min(result.values),
-        high=result.high if alone else max(result.values),
+        low=result.low if alone else min(defined),
+        high=result.high if alone else max(defined),
         colour=SERIES[0],
         width=0.7,
     )
@@ -170,7 +192,8 @@ def _many_shot(
     if score not in (R_AUROC, RECALL):
         return
     main = next((v for v in study.kin(variant) if "family" not in v.labels), variant)
-    values = study.taught(main, "ce", HALF, score)
+    taught = study.taught(main, "ce", HALF, score)
+    values = [value for value in taught if math.isfinite(value)]
     if values:
         height = math.fsum(values) / len(values)
         yield _level(ends, height, "--", "trained on the test classes")

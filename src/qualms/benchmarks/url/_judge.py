@@ -37,7 +37,8 @@ class _Uncertainties(NamedTuple):
     """The uncertainties that a row is judged by."""
 
     chosen: str
-    all: tuple[str, ...]
+    named: tuple[str, ...]
+    """Those that have numbers of their own as well, by name."""
 
 
 def judge_url(repeat: Repeat) -> Judgement:
@@ -169,13 +170,16 @@ def _uncertainties(repeat: Repeat, predictions: Predictions) -> _Uncertainties:
             f"{', '.join(stored)}"
         )
     row = settings.get("first", repeat.line.row.name)
-    return _Uncertainties(settings.get("chosen", {}).get(row, names[0]), tuple(names))
+    chosen = settings.get("chosen", {}).get(row, names[0])
+    # A declared row with a single uncertainty has no second name for it.
+    several = len(names) > 1 or "us" not in settings
+    return _Uncertainties(chosen, tuple(names) if several else ())
 
 
 def _entries_of_set(embedded: EmbeddedSet, u: _Uncertainties) -> Iterator[Entry]:
     """Yield entries of a set: by the chosen uncertainty, and by each of several."""
     yield from set_entries(embedded, u.chosen, released=True)
-    for name in u.all if len(u.all) > 1 else ():
+    for name in u.named:
         for entry in set_entries(embedded, name, released=False):
             if entry.score.__name__ != "recall_at_1":
                 yield replace(entry, settings={"uncertainty": name}, ranked=False)
@@ -191,13 +195,11 @@ def _contrast_with(
         for number, side in enumerate((upstream, downstream))
     )
     yield from contrast_entries((upstream, downstream), rows, u.chosen, released=True)
-    if len(u.all) > 1:
-        for name in u.all:
-            entries = contrast_entries(
-                (upstream, downstream), rows, name, released=False
-            )
-            for entry in entries:
-                yield replace(entry, settings={"uncertainty": name}, ranked=False)
+    for name in u.named:
+        for entry in contrast_entries(
+            (upstream, downstream), rows, name, released=False
+        ):
+            yield replace(entry, settings={"uncertainty": name}, ranked=False)
 
 
 def _draw_items(items: int, n: int, side: int) -> Index:

@@ -25,6 +25,7 @@ from qualms.benchmarks.url._settings import (
     UrlStudy,
     family_of,
 )
+from qualms.report.captions import If, caption, hollow
 from qualms.report.figures import (
     CloudMark,
     CurveMark,
@@ -92,9 +93,13 @@ def _both_scores(study: UrlStudy) -> Iterator[Drawing]:
     yield Drawing(
         name="figure_2",
         title="Figure 2: retrieval and uncertainty of every method",
-        caption="R-AUROC against R@1, means over the downstream sets; a marker for "
-        "every seed. Hollow markers are the released runs of the paper. "
-        f"{study.source(variants)}",
+        caption=caption(
+            [panels],
+            "R-AUROC against R@1, means over the downstream sets; a marker for every "
+            "seed.",
+            If(hollow, "Hollow markers are the released runs of the paper."),
+            study.source(variants),
+        ),
         rows=(tuple(panels),),
         simulated=any(variant.simulated for variant in variants),
         size=(2.9, 2.4),
@@ -143,7 +148,7 @@ def _two_choices(study: UrlStudy) -> Iterator[Drawing]:
                 )
         panels.append(_axes(marks, family[0].label))
         variants += family
-    if panels:
+    if any(panel.marks for panel in panels):
         yield Drawing(
             name="figure_3",
             title="Figure 3: chosen by R-AUROC, and chosen by R@1",
@@ -200,9 +205,21 @@ def _pair_figure(
         yield Drawing(
             name=f"figure_{number}",
             title=f"Figure {number}: {title}",
-            caption="A marker for every run of every method that was judged, other "
-            "configurations among them, with Spearman's rank correlation of all of "
-            f"them. {study.source(study.judged)}",
+            caption=" ".join(
+                filter(
+                    None,
+                    (
+                        "A marker for every run of every method that was judged.",
+                        "Other configurations are among them."
+                        if any("config" in v.labels for v in study.judged)
+                        else "",
+                        "Above, Spearman's rank correlation of all of them."
+                        if any(panel.title for panel in panels)
+                        else "",
+                        study.source(study.judged),
+                    ),
+                )
+            ),
             rows=(tuple(panels),),
             simulated=any(variant.simulated for variant in study.judged),
             size=(2.9, 2.4),

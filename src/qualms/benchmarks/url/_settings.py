@@ -12,6 +12,7 @@ from qualms.report.figures import MARKERS, SERIES
 from qualms.report.layout import published_of
 from qualms.results import Result
 from qualms.study import TableRow, Variant
+from qualms.wording import listed_words
 
 BY_R_AUROC, BY_RECALL = "released_runs", "released_runs_by_recall"
 """Sources of the published numbers: runs of the released code, chosen either way."""
@@ -107,9 +108,8 @@ class UrlStudy:
 
     def shown_on(self, variant: Variant) -> list[TableRow]:
         """Return these rows, and those that show their runs by another uncertainty."""
-        rows = self.results.plan.rows
-        names = variant.rows or tuple(row.name for row in rows)
-        return [row for row in rows if row.stage is None and row.name in names]
+        rows = self.results.plan.rows_allowed(variant)
+        return [row for row in rows if row.stage is None]
 
     def kin(self, variant: Variant) -> list[Variant]:
         """Return judged variants of the same backbone: other choices and configs."""
@@ -173,7 +173,8 @@ class UrlStudy:
     ) -> Sequence[float]:
         """Return by repeat the mean over sets of a score after a second training.
 
-        () where a set was not trained on.
+        () where a set was not trained on. Where some repeats lack a set it is the mean
+        over all, as nobody knows which repeats belong together.
         """
         by_set = [
             self.results.result(
@@ -188,13 +189,19 @@ class UrlStudy:
         ]
         if not by_set or not all(by_set):
             return ()
-        repeats = zip(*by_set, strict=False)
+        if len({*map(len, by_set)}) > 1:
+            defined = [[v for v in each if math.isfinite(v)] for each in by_set]
+            if not all(defined):
+                return ()
+            means = [math.fsum(each) / len(each) for each in defined]
+            return [math.fsum(means) / len(means)]
+        repeats = zip(*by_set, strict=True)
         return [math.fsum(values) / len(values) for values in repeats]
 
     def taught_text(self, variants: Sequence[Variant]) -> str:
         """Return the sets of a mean in words."""
         names = list(dict.fromkeys(n for v in variants for n in self.taught_sets(v)))
-        return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+        return listed_words(names)
 
     def look(self, row: str) -> MethodLook:
         """Return colour and marker of a method."""

@@ -1,12 +1,13 @@
 """The few-shot study: figure 13."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from qualms.benchmarks.url._rows import HALF, SHOTS
 from qualms.benchmarks.url._settings import FEW, FEW_SHOT, R_AUROC, UrlStudy
+from qualms.report.captions import If, banded, caption, hollow, lined
 from qualms.report.figures import (
     SOFT,
     CurveMark,
@@ -24,15 +25,24 @@ def shots_figure(study: UrlStudy) -> Iterator[Drawing]:
     variants = [v for v in study.backbones if study.taught_methods(v)]
     if not variants:
         return
+    rows = (tuple(_panel(study, variant) for variant in variants),)
     yield Drawing(
         name="figure_13",
         title="Figure 13: a few items of the test classes",
-        caption="R-AUROC on the other half of the items of the test classes, after "
-        "training went on with some items of each of them; mean over "
-        f"{study.taught_text(variants)}, each by itself, with the lowest and highest "
-        "seed. The dashed line is plain cross-entropy trained on half of all items. "
-        f"Hollow markers: released runs of the paper. {study.source(variants)}",
-        rows=(tuple(_panel(study, variant) for variant in variants),),
+        caption=caption(
+            rows,
+            "R-AUROC on the other half of the items of the test classes, after "
+            "training went on with some items of each of them; mean over "
+            f"{study.taught_text(variants)}, each by itself.",
+            If(banded, "Bands reach from the lowest to the highest seed."),
+            If(
+                lined("--"),
+                "The dashed line is plain cross-entropy trained on half of all items.",
+            ),
+            If(hollow, "Hollow markers: released runs of the paper."),
+            study.source(variants),
+        ),
+        rows=rows,
         simulated=any(variant.simulated for variant in variants),
         size=(2.9, 2.2),
     )
@@ -42,7 +52,7 @@ def _panel(study: UrlStudy, variant: Variant) -> Panel:
     marks: list[Mark] = []
     for row in study.taught_methods(variant):
         marks += _curve(study, variant, row)
-    many = study.taught(variant, "ce", HALF, R_AUROC)
+    many = _defined(study.taught(variant, "ce", HALF, R_AUROC))
     if many:
         height = math.fsum(many) / len(many)
         ends = (-0.2, height), (len(SHOTS) - 0.8, height)
@@ -56,9 +66,14 @@ def _panel(study: UrlStudy, variant: Variant) -> Panel:
     )
 
 
+def _defined(values: Sequence[float]) -> list[float]:
+    return [value for value in values if math.isfinite(value)]
+
+
 def _curve(study: UrlStudy, variant: Variant, row: str) -> Iterator[Mark]:
     look = study.look(row)
-    by_shots = [study.taught(variant, row, shots, R_AUROC) for shots in FEW]
+    # A seed that is undefined counts in no mean, and is neither end of a band.
+    by_shots = [_defined(study.taught(variant, row, n, R_AUROC)) for n in FEW]
     places = [place for place, values in enumerate(by_shots) if values]
     if places:
         filled = [by_shots[place] for place in places]

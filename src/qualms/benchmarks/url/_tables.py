@@ -149,7 +149,7 @@ def _uncertainties(study: UrlStudy, variants: Sequence[Variant]) -> Table | None
     names = study.results.table.distinct("uncertainty")
     layout = Layout(
         name="uncertainties",
-        title="Methods with several uncertainties: which one transfers",
+        title="Uncertainties by name: which one transfers",
         columns=_columns((R_AUROC, CROP, HUMAN)),
         where={"uncertainty": names},
         lines=("row", "uncertainty"),

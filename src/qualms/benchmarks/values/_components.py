@@ -26,6 +26,7 @@ from qualms.benchmarks.values._settings import (
     study_source,
 )
 from qualms.labels import Label
+from qualms.report.captions import If, caption, hollow, ranged
 from qualms.report.figures import (
     INK,
     SERIES,
@@ -39,6 +40,7 @@ from qualms.report.figures import (
 from qualms.report.table import Column, Table, TableCell, TableLine
 from qualms.results import ResultsTable
 from qualms.study import Variant
+from qualms.wording import listed_words
 
 PARTS = {"measure": "type", "model": "row", "aggregation": "aggregation"}
 """Parts of a method, with the label that tells their members apart."""
@@ -217,23 +219,39 @@ def _part_drawing(
         _part_panel(study, part, task, names, first=not place % 4)
         for place, task in enumerate(tasks)
     ]
+    rows = tuple(tuple(panels[at : at + 4]) for at in range(0, len(panels), 4))
+    labels = dict.fromkeys(TASKS[task][0].label for task in tasks)
+    judged = listed_words([_SPELT.get(label, label) for label in labels])
     yield Drawing(
         name=f"figure_3_{part}{suffix}",
         title=f"Figure 3: what the {part} changes",
-        caption=f"Methods grouped by their {part}: the mean score of a group minus the "
-        "mean of all methods that are compared, so bars above 0 are better than "
-        "average (scores of which lower is better are turned). Whiskers are the "
-        "deviation over the other parts of a method, not over seeds, so they are wide. "
-        f"{_LEFT_OUT[part]} Scores, times 100: AUROC, improvement over random items, "
-        "AURC, ACE, NCC. Hollow diamonds are the paper's numbers, treated alike, on "
-        f"its own data. {study_source(study.results, variants)}",
-        rows=tuple(tuple(panels[at : at + 4]) for at in range(0, len(panels), 4)),
+        caption=caption(
+            rows,
+            f"Methods grouped by their {part}: the mean score of a group minus the "
+            "mean of all methods that are compared, so bars above 0 are better than "
+            "average (scores of which lower is better are turned).",
+            If(
+                ranged,
+                "Whiskers are the deviation over the other parts of a method, not over "
+                "seeds, so they are wide.",
+            ),
+            _LEFT_OUT[part],
+            f"Scores, times 100: {judged}.",
+            If(
+                hollow,
+                "Hollow diamonds are the paper's numbers, treated alike, on its own "
+                "data.",
+            ),
+            study_source(study.results, variants),
+        ),
+        rows=rows,
         simulated=any(map(stands_in, variants)),
         size=(1.95, 1.75),
         legend_columns=6,
     )
 
 
+_SPELT = {"gain": "improvement over random items"}
 _LEFT_OUT = {
     "measure": "The plain softmax is left out: it has one measure only.",
     "model": "Measures that do not suit a task are left out: AU for OoD detection, AU "
@@ -304,27 +322,39 @@ def _effect_marks(
         )
 
 
+_AMBIGUOUS = "Q1, Q2: does uncertainty lie where raters disagree?"
+_UNSEEN = (
+    "Q3, Q4: does it tell shifted items, while in-domain items become more ambiguous "
+    "from Toy 2 to Toy 3b?"
+)
+
+
 def toy_drawing(study: Study) -> Iterator[Drawing]:
     """Yield figure 2b: scores of AU, EU and PU measures, with growing ambiguity."""
     toys = {variant.label: variant for variant in study.variants if is_toy(variant)}
-    panels = []
-    for score, names, title in (
-        (NCC[0], ("Toy 1",), "Q1, Q2: NCC"),
-        (AUROC, ("Toy 2", "Toy 3a", "Toy 3b"), "Q3, Q4: AUROC"),
+    panels, questions = [], []
+    for score, names, title, question in (
+        (NCC[0], ("Toy 1",), "Q1, Q2: NCC", _AMBIGUOUS),
+        (AUROC, ("Toy 2", "Toy 3a", "Toy 3b"), "Q3, Q4: AUROC", _UNSEEN),
     ):
         judged = [name for name in names if name in toys]
         if judged:
             panels.append(_types_panel(study, score, judged, title))
+            questions.append(question)
     if panels:
         yield Drawing(
             name="figure_2b",
             title="Figure 2b: what measures capture in the toy data",
-            caption="Mean scores of aleatoric (AU), epistemic (EU) and predictive (PU) "
-            "measures over prediction models and aggregations, without the plain "
-            "softmax; whiskers are their deviation. Left: does uncertainty lie where "
-            "raters disagree? Right: does it tell shifted items, while in-domain items "
-            "become more ambiguous from Toy 2 to Toy 3b? Hollow diamonds are the "
-            f"paper's numbers. {study_source(study.results, list(toys.values()))}",
+            caption=caption(
+                [panels],
+                "Mean scores of aleatoric (AU), epistemic (EU) and predictive (PU) "
+                "measures over prediction models and aggregations, without the plain "
+                "softmax.",
+                If(ranged, "Whiskers are their deviation."),
+                *questions,
+                If(hollow, "Hollow diamonds are the paper's numbers."),
+                study_source(study.results, list(toys.values())),
+            ),
             rows=(tuple(panels),),
             size=(2.8, 2.2),
         )

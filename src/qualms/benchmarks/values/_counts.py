@@ -18,6 +18,7 @@ from qualms.benchmarks.values._settings import (
 from qualms.datasets import Dataset
 from qualms.evaluate.benchmark_results import BenchmarkResults
 from qualms.labels import Labels
+from qualms.report.captions import If, caption, hollow
 from qualms.report.figures import (
     SERIES,
     BarMark,
@@ -208,17 +209,21 @@ def split_drawings(results: BenchmarkResults, data: Path | None) -> Iterator[Dra
                 panels.append(_split_panel(results, title, variant, counts))
                 variants.append(variant)
         if panels:
+            rows = tuple(tuple(panels[at : at + 3]) for at in range(0, len(panels), 3))
+            screened = any(variant.labels.get("feature") for variant in variants)
             yield Drawing(
                 name=f"figure_{number}",
                 title=f"Figure {number}: how {items} are divided",
-                caption="Items of each split, in-domain and shifted. Training and "
-                "validation see in-domain items only; shifted ones are in the test set "
-                "and in the unlabelled pool, which active learning queries. The "
-                "screening of shifts has no pool. Hollow diamonds are the paper's "
-                f"numbers. {study_source(results, variants)}",
-                rows=tuple(
-                    tuple(panels[at : at + 3]) for at in range(0, len(panels), 3)
+                caption=caption(
+                    rows,
+                    "Items of each split, in-domain and shifted. Training and "
+                    "validation see in-domain items only; shifted ones are in the test "
+                    "set and in the unlabelled pool, which active learning queries.",
+                    "The screening of shifts has no pool." if screened else "",
+                    If(hollow, "Hollow diamonds are the paper's numbers."),
+                    study_source(results, variants),
                 ),
+                rows=rows,
                 simulated=any(map(stands_in, variants)),
                 size=(2.5, 1.9),
             )

@@ -134,11 +134,13 @@ def _both_subsets(study: Study, variant: Variant, dataset: Dataset) -> Drawing:
             rows.append(tuple(_rated_panel(test, int(item)) for item in items))
             sides.append(side)
     labels = "one of five label draws below" if many else "outlined by each rater"
+    sets = [side for side in ("in domain", "shifted") if side in sides]
     return Drawing(
         name=f"figure_items_{variant.name}",
         title=f"Items of {variant.label}",
-        caption=f"Test items, in domain and shifted, {labels}. {_slices(test)}Shifted: "
-        f"{variant.shift}. {study_source(study.results, [variant])}",
+        caption=f"Test items, {' and '.join(sets)}, {labels}. {_slices(test)}"
+        f"{f'Shifted: {variant.shift}. ' if 'shifted' in sets else ''}"
+        f"{study_source(study.results, [variant])}",
         rows=tuple(rows),
         sides=tuple(sides),
         simulated=stands_in(variant),

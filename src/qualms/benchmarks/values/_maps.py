@@ -13,6 +13,7 @@ from qualms.evaluate import MapSlice
 from qualms.report.figures import Drawing, Mark, OutlineMark, Panel, PictureMark
 from qualms.report.pictures import label_picture, prepared_dataset, slice_picture
 from qualms.study import Variant
+from qualms.wording import listed_words
 
 NUMBERS = {
     ("Toy 1", "in_domain"): "9",
@@ -29,6 +30,9 @@ NUMBERS = {
 RATER_COLOURS = ("#35c2f0", "#f28e2b", "#8fd175", "#e46ac2", "#ffdf4d")
 """Bright, as they stand on dark pictures."""
 _MOST = {"MSR": 0.5}
+_OTHERS = 0.7
+"""The largest value of the scale of the other measures."""
+_KINDS = {"PU": "predictive (PU)", "AU": "aleatoric (AU)", "EU": "epistemic (EU)"}
 _ITEMS = {"in_domain": "an in-domain", "shifted": "a shifted"}
 
 _NO_ITEM = (
@@ -78,15 +82,18 @@ def _drawing(
     picture = _picture(variant, first, data)
     many = _classes(first) > 2
     top = _item_row(first, picture)
+    kinds = [
+        kind for kind in TYPES if any(model.measures.get(kind) for model in models)
+    ]
     rows: list[tuple[Panel, ...]] = [
-        top if many else (*top, _scale_panel()),
+        top if many else (*top, _scale_panel(_ranges(models))),
         tuple(_predicted(model, picture) for model in models),
-        *(_type_row(models, kind, fixed=not many) for kind in TYPES),
+        *(_type_row(models, kind, fixed=not many) for kind in kinds),
     ]
     scale = (
         "each between its own least and largest value"
         if many
-        else "from 0 to 0.5 (MSR) and from 0 to 0.7 (others), as in the paper"
+        else f"{_scale_text(_ranges(models))}, as in the paper"
     )
     wide = first.raters.shape[2] / first.raters.shape[1]
     return Drawing(
@@ -94,13 +101,14 @@ def _drawing(
         title=f"{f'Figure {number}: ' if number else ''}uncertainty maps of "
         f"{_ITEMS[subset]} item of {variant.label}",
         caption=f"{_which(first)} ({first.item}"
-        f"{'' if first.at is None else f', slice {first.at}'}), {_overlaid(many)}, the "
-        "raters' disagreement, what each model segments, and maps of predictive "
-        "(PU), aleatoric (AU) and epistemic (EU) uncertainty; brighter is less "
-        f"certain, {scale}. {_NO_ITEM if picture is None else ''}"
+        f"{'' if first.at is None else f', slice {first.at}'}), "
+        f"{_overlaid(first, many=many)}, the raters' disagreement, what each model "
+        f"segments, and maps of {listed_words([_KINDS[kind] for kind in kinds])} "
+        f"uncertainty; brighter is less certain, {scale}. "
+        f"{_NO_ITEM if picture is None and not many else ''}"
         f"{study_source(study.results, [variant])}",
         rows=_padded(rows),
-        sides=("item", "segmented", *TYPES),
+        sides=("item", "segmented", *kinds),
         simulated=stands_in(variant),
         size=(1.05 * min(wide, 1.6), 1.15 if wide < 1.3 else 1.0),
         legend_columns=5,
@@ -113,8 +121,26 @@ def _which(maps: MapSlice) -> str:
     return "The first item, as raters agree on all"
 
 
-def _overlaid(many: bool) -> str:
-    return "two of the raters" if many else "with the outline that each rater gave"
+def _overlaid(maps: MapSlice, *, many: bool) -> str:
+    if not many:
+        return "with the outline that each rater gave"
+    return "two of the raters" if len(maps.raters) > 1 else "its rater"
+
+
+def _ranges(models: Sequence[ShownModel]) -> dict[str, float]:
+    """Return the largest value of the scales of maps, by the measures they are of."""
+    measures = {name for model in models for name in model.measures.values()}
+    ranges = {name: _MOST[name] for name in _MOST if name in measures}
+    return ranges | ({"others": _OTHERS} if measures - ranges.keys() else {})
+
+
+def _scale_text(ranges: Mapping[str, float]) -> str:
+    """Say between which values maps are drawn."""
+    if len(ranges) == 1:
+        return f"from 0 to {next(iter(ranges.values())):g}"
+    return listed_words(
+        [f"from 0 to {most:g} ({name})" for name, most in ranges.items()]
+    )
 
 
 def _classes(maps: MapSlice) -> int:
@@ -188,20 +214,22 @@ def _type_row(
             panels.append(Panel(bare=True))
             continue
         pixels = model.maps.uncertainty[measure]
-        scale = (0.0, _MOST.get(measure, 0.7)) if fixed else None
+        scale = (0.0, _MOST.get(measure, _OTHERS)) if fixed else None
         mark = PictureMark(pixels=pixels, scale=scale, heat=True)
         panels.append(_bare(mark, title=measure))
     return tuple(panels)
 
 
-def _scale_panel() -> Panel:
+def _scale_panel(ranges: Mapping[str, float]) -> Panel:
     """Return the colours of the maps with their values."""
+    largest = max(ranges.values())
+    less = [f"{name}: {most:g}" for name, most in ranges.items() if most < largest]
     colours = np.tile(np.linspace(0.0, 1.0, 100), (20, 1))
     return Panel(
         marks=(PictureMark(pixels=colours, heat=True),),
         title="scale of maps",
-        x_ticks={0: "0", 99: "0.7"},
-        x_label="(MSR: 0.5)",
+        x_ticks={0: "0", 99: f"{largest:g}"},
+        x_label=f"({', '.join(less)})" if less else "",
         y_ticks=(),
         framed=False,
     )

@@ -125,6 +125,7 @@ def study_of(results: BenchmarkResults) -> Study:
         variant=tuple(variant.name for variant in variants),
         row=FIRST_NAMES,
         aggregation=(None, *PAPER_AGGREGATIONS),
+        uncertainty=None,
     )
     ours = (
         replace(number, value=number.released)

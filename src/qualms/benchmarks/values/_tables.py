@@ -34,6 +34,7 @@ from qualms.evaluate.benchmark_results import BenchmarkResults
 from qualms.labels import Label, Labels
 from qualms.report.judged import SAMPLE
 from qualms.report.layout import Layout, LayoutColumn, Section, layout_table
+from qualms.report.own_uncertainties import own_uncertainty_table
 from qualms.report.table import Column, Table, TableCell, TableLine
 from qualms.results import ResultsTable, result
 from qualms.study import RunPlan, Variant
@@ -77,7 +78,7 @@ def _ambiguity(study: Study) -> Iterator[Table]:
         variants,
         name="4a",
         title="Table 4a: NCC of uncertainty and the raters' disagreement ↑",
-        where={"score": "ncc"},
+        where={"score": "ncc", "uncertainty": None},
         lines=METHOD[:3],
         line_labels=lambda plan, labels: method_labels(plan, labels)[:2],
         left=("model", "measure"),
@@ -95,7 +96,7 @@ def _detection(study: Study) -> Iterator[Table]:
             variants,
             name="4b_beyond" if beyond else "4b",
             title=f"Table 4b: AUROC of shifted items by uncertainty{end} ↑",
-            where={"score": "ood_auroc"},
+            where={"score": "ood_auroc", "uncertainty": None},
             lines=METHOD,
             line_labels=lambda plan, labels: method_labels(plan, labels)[1:],
             left=("measure", "over"),
@@ -186,6 +187,7 @@ def task_tables(study: Study) -> Iterator[Table]:
     for variant in study.variants:
         for beyond in (False, True):
             yield from _tasks_table(study, variant, beyond=beyond)
+        yield from _own_uncertainties(study, variant)
 
 
 def _tasks_table(study: Study, variant: Variant, *, beyond: bool) -> Iterator[Table]:
@@ -193,7 +195,7 @@ def _tasks_table(study: Study, variant: Variant, *, beyond: bool) -> Iterator[Ta
     head = f"Table {number}: " if number and not beyond else ""
     methods = ", methods beyond the paper" if beyond else ""
     sections = _models(study.results.plan, beyond=beyond)
-    numbers = study.results.table.where(variant=variant.name)
+    numbers = study.results.table.where(variant=variant.name, uncertainty=None)
     judged = numbers.pivot(("subset", "score"), ()).rows
     scores = [s for s in ALL_SCORES if (s.subset, s.name) in judged]
     layout = Layout(
@@ -240,6 +242,22 @@ def _without_queries(line: TableLine, columns: Sequence[Column]) -> TableLine:
         for column, cell in zip(columns, line.cells, strict=True)
     )
     return replace(line, cells=tuple(cells))
+
+
+def _own_uncertainties(study: Study, variant: Variant) -> Iterator[Table]:
+    """Yield every task by the maps and numbers that are of methods' own."""
+    columns = (s for s in ALL_SCORES if s.by)  # the others take no uncertainty
+    table = own_uncertainty_table(
+        study.results,
+        variant,
+        tuple(map(_task_column, columns)),
+        by=("aggregation",),
+        about=study_about(study.results, [variant]),
+        simulated=stands_in(variant),
+        keys={"dataset": variant.label, "variant": variant.name, "scale": 100},
+    )
+    if table is not None:
+        yield table
 
 
 def _task_column(score: ScoreColumn) -> LayoutColumn:

@@ -24,6 +24,7 @@ from qualms.datasets.folder._fitting import Fit, fit_labels, fit_pixels
 from qualms.datasets.folder._notes import data_notes
 from qualms.datasets.folder._sizes import OwnSize, checked_side, own_side, own_size
 from qualms.datasets.folder._splits import assign_splits
+from qualms.datasets.folder._target_notes import target_notes
 from qualms.datasets.folder.files import (
     MaskFacts,
     PictureFacts,
@@ -71,6 +72,8 @@ class _Loading(NamedTuple):
     channels: int
     deep: bool
     task: OwnTask
+    numbers: frozenset[str] = frozenset()
+    """Further columns that hold nothing but numbers."""
 
 
 class _Unreadable(NamedTuple):
@@ -149,12 +152,15 @@ def folder(
         shifts={s: "as stated" for s in dict.fromkeys(split) if "/" in s},
         any_shape=loading.size.space is None,
         complete=True,
-        notes=data_notes(listing, split, scanned.pictures, scanned.masks),
+        notes=(
+            *data_notes(listing, split, scanned.pictures, scanned.masks),
+            *target_notes(loading.task, listing.items, split),
+        ),
     )
 
 
 def _unit(item: OwnItem, split: str, target: float) -> Unit:
-    args = (item.masks, target, item.group, item.cluster)
+    args = (item.masks, target, item.group, item.cluster, item.extra)
     return Unit(key=item.path, split=split, args=args)
 
 
@@ -194,14 +200,19 @@ def _refuse_unreadable(facts: Sequence[Any]) -> None:
             faults[fact.reason].append(fact.path)
     if not faults:
         return
-    said = [f"cannot read {_listed(files)}: {why}" for why, files in faults.items()]
+    said = [_fault(why, files) for why, files in faults.items()]
     them = "it" if sum(map(len, faults.values())) == 1 else "them"
     raise DatasetError(f"{'; '.join(said)}; repair {them} or remove {them}")
 
 
-def _listed(paths: Sequence[str]) -> str:
+def _fault(reason: str, paths: Sequence[str]) -> str:
+    if len(paths) == 1:
+        return f"cannot read {paths[0]}: {reason}"
     more = len(paths) - NAMED
-    return ", ".join(paths[:NAMED]) + (f" and {more} more" if more > 0 else "")
+    others = f" and {more} more" if more > 0 else ""
+    return (
+        f"cannot read {len(paths)} files ({reason}): {', '.join(paths[:NAMED])}{others}"
+    )
 
 
 def _digest(
@@ -223,7 +234,9 @@ def _digest(
 
 def _description(item: OwnItem) -> Iterator[Any]:
     """Yield the description of an item, without the line that states it."""
-    return (value for name, value in asdict(item).items() if name != "where")
+    # Items without further columns are described as they always were.
+    left_out = ("where",) if item.extra else ("where", "extra")
+    return (value for name, value in asdict(item).items() if name not in left_out)
 
 
 def _loading(
@@ -250,11 +263,33 @@ def _loading(
         task = masked_task(listing.items, facts, scanned.masks, padded=padded)
     deep = any(fact.deep for fact in facts.values())
     axes = len(spaces[0])
-    return _Loading(listing.folder, size, axes, counts[-1], deep, task)
+    numbers = _number_columns(listing.items)
+    return _Loading(listing.folder, size, axes, counts[-1], deep, task, numbers)
+
+
+def _number_columns(items: Sequence[OwnItem]) -> frozenset[str]:
+    """Return the further columns in which every text is a number, or missing."""
+    columns: dict[str, list[str]] = defaultdict(list)
+    for item in items:
+        for name, text in item.extra:
+            columns[name].append(text)
+    return frozenset(
+        name
+        for name, texts in columns.items()
+        if any(texts) and all(map(_is_number, texts))
+    )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text or "nan")
+    except ValueError:
+        return False
+    return "_" not in text
 
 
 def _load(loading: _Loading, unit: Unit) -> LoadedItems:
-    masks, target, group, cluster = unit.args
+    masks, target, group, cluster, columns = unit.args
     pixels = read_pixels(loading.folder / unit.key)
     if loading.deep and pixels.dtype == np.uint8:
         pixels = pixels.astype(np.float32) / 255
@@ -269,10 +304,9 @@ def _load(loading: _Loading, unit: Unit) -> LoadedItems:
         labels = [loading.task.labels(stored) for stored in maps]
         targets = [fit_labels(stored, size, IGNORED) for stored in labels]
         targets = np.stack(targets)[None]
-    extra = {"group": group, "cluster": cluster}
-    return LoadedItems(
-        image=image[None],
-        target=targets,
-        item=(unit.key,),
-        extra={name: np.array([value]) for name, value in extra.items() if value},
-    )
+    known = {"group": group, "cluster": cluster}
+    extra = {name: np.array([value]) for name, value in known.items() if value}
+    for name, text in columns:
+        number = name in loading.numbers
+        extra[name] = np.array([float(text or "nan") if number else text])
+    return LoadedItems(image=image[None], target=targets, item=(unit.key,), extra=extra)

@@ -35,6 +35,8 @@ ENDINGS = (
     *(".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".gif"),
     *(".pgm", ".ppm", ".nii", ".nii.gz"),
 )
+EXTRA = "extra/"
+"""Begins the names of columns that predictions keep, and nothing else reads."""
 NEAR = 0.75
 """How alike a column and a missing one are called if it is probably that one."""
 SHOWN = 3
@@ -58,6 +60,8 @@ class OwnItem:
     shifted: bool = False
     group: str = ""
     cluster: str = ""
+    extra: tuple[tuple[str, str], ...] = ()
+    """Columns `extra/<name>` with their texts, which predictions keep."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,12 +249,20 @@ def _counts(path: Path) -> bool:
     """Return whether a file is an item, not one that the operating system put there."""
     if path.name.startswith(".") or path.name.lower() in IGNORED_FILES:
         return False
-    if path.is_symlink() and not path.exists():
+    if _is_dead(path):
+        others = [p.name for p in sorted(path.parent.iterdir()) if _is_dead(p)]
+        others = [name for name in others if name != path.name]
+        more = f"; so are {', '.join(others)} beside it" if others else ""
         raise DatasetError(
-            f"{path} is a link to {path.readlink()}, where there is no file; mend or"
-            " remove it"
+            f"{path} is a link to {path.readlink()}, where there is no file{more};"
+            f" mend or remove {'them' if others else 'it'}"
         )
     return path.is_file()
+
+
+def _is_dead(path: Path) -> bool:
+    """Return whether a path is a link that leads nowhere."""
+    return path.is_symlink() and not path.exists()
 
 
 def _check_ending(path: Path, where: str) -> None:
@@ -274,7 +286,12 @@ def _table(path: Path) -> OwnListing:
                 " has one line, remove one of them"
             )
         _check_there(path.parent, item)
-    note = f"columns of {path.name} that are not read: {', '.join(unread)}"
+    note = (
+        f"columns of {path.name} that are not read: {', '.join(unread)}; one that is"
+        f" called {EXTRA}{unread[0]} is kept in the predictions"
+        if unread
+        else ""
+    )
     notes = (note,) if unread else ()
     return OwnListing(folder=path.parent, items=tuple(items), notes=notes)
 
@@ -295,7 +312,7 @@ def _mask_columns(path: Path, columns: Sequence[str]) -> tuple[list[str], list[s
                 f" mask_<rater>; rename it, or call it 'extra/{name}' if it means"
                 " something else"
             )
-    unread = [name for name in others if not name.startswith("extra/")]
+    unread = [name for name in others if not name.startswith(EXTRA)]
     return masks, unread
 
 
@@ -320,6 +337,7 @@ def _item(table: Path, row: CsvRow, masks: Sequence[str]) -> OwnItem:
         shifted=shifted or _flag(fields.get("shifted", ""), where),
         group=fields.get("group", ""),
         cluster=fields.get("cluster", ""),
+        extra=tuple((n, v) for n, v in fields.items() if n.startswith(EXTRA)),
     )
 
 

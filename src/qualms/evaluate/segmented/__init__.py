@@ -1,5 +1,6 @@
 """From the maps of segmented items to a few numbers per item, in one pass."""
 
+from qualms.evaluate.segmented._axes import reversed_note
 from qualms.evaluate.segmented._fit import Validation, undivided_note, validate
 from qualms.evaluate.segmented._items import (
     EXTRAS,
@@ -9,6 +10,7 @@ from qualms.evaluate.segmented._items import (
     measure_items,
     quality_entries,
 )
+from qualms.evaluate.segmented._layers import Layer, label_layers
 from qualms.evaluate.segmented._stream import (
     OWN,
     MapKind,
@@ -23,10 +25,12 @@ __all__ = [
     "EXTRAS",
     "OWN",
     "ItemColumn",
+    "Layer",
     "MapKind",
     "MapScores",
     "Reading",
     "Validation",
+    "label_layers",
     "map_kind",
     "map_roles",
     "measure_items",
@@ -34,6 +38,7 @@ __all__ = [
     "measured_maps",
     "measuring",
     "quality_entries",
+    "reversed_note",
     "undivided_note",
     "validate",
 ]

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from qualms import scores
 from qualms.arrays import Array, Index
+from qualms.evaluate._chosen_uncertainty import chosen_uncertainty
 from qualms.evaluate._prediction_sets import (
     Probabilities,
     conformal_entries,
@@ -125,6 +126,8 @@ def classification(
         design = design.joined(design_of(val))
         entries += _sets(predictions, everyone, (val, known_val), chosen, options)
     drawn = drawn_subsets(chosen)
+    own = tuple(predictions.named("uncertainty"))
+    first = chosen_uncertainty(tuple(everyone.unsure), own, predictions, options)
     return Judgement(
         entries=tuple(entries),
         curves=(
@@ -133,7 +136,7 @@ def classification(
             *(_reliability(everyone.at(index), s) for s, index in drawn.items()),
             *changed.curves,
         ),
-        histograms=tuple(_histograms(everyone, drawn, predictions.get("group"))),
+        histograms=tuple(_histograms(everyone, drawn, predictions.get("group"), first)),
         notes=(
             *_notes(predictions, val, fitted),
             *_set_notes(known_val, options.alpha),
@@ -314,14 +317,19 @@ def _reliability(
 
 
 def _histograms(
-    everyone: _Classified, drawn: Mapping[str, Index], group: NDArray[Any] | None
+    everyone: _Classified,
+    drawn: Mapping[str, Index],
+    group: NDArray[Any] | None,
+    first: str,
 ) -> Iterator[Histogram]:
+    """Yield histograms of every uncertainty, and of `first`, if any, for each group."""
     parts = {"correct": everyone.correct, "wrong": ~everyone.correct}
     for name, value in everyone.unsure.items():
         yield from histograms(value, parts, drawn, name=name)
     if group is not None:
-        name, first = next(iter(everyone.unsure.items()))
-        yield from histograms(first, parts, grouped(drawn, group), name=name)
+        name = first or next(iter(everyone.unsure))
+        value = everyone.unsure[name]
+        yield from histograms(value, parts, grouped(drawn, group), name=name)
 
 
 def _notes(

@@ -59,9 +59,11 @@ def regression(
     chosen = subsets(predictions, by_group=options.by_group, seed=options.seed)
     design = design_of(predictions)
     entries: list[Entry] = []
+    own = predictions.named("uncertainty")
     for subset, index in chosen.items():
         entries += _points(predictions, items, subset, index)
         entries += _intervals(items, alpha, subset, index)
+        entries += _selective(predictions, items, own, subset, index)
         if validation is not None:
             entries += _calibrated(predictions, items, validation, alpha, subset, index)
     return Judgement(
@@ -71,6 +73,7 @@ def regression(
         ),
         notes=(
             *_density_note(items),
+            *_own_note(items, own),
             *_notes(alpha, validation, val),
             *unknown_notes(predictions, in_ood_scores=False),
         ),
@@ -180,10 +183,26 @@ def _intervals(
     yield replace(length, ranked=_reached(covered, alpha))
     yield bound(partial(scores.interval_score, alpha=alpha), settings=at)
     yield bound(scores.inverted_fraction, settings=at)
-    if items.mean is not None:
-        arrays["risk"] = np.abs(items.mean[index] - target)
-        arrays["uncertainty"] = upper - lower
-        yield bound(scores.aurc, settings={"uncertainty": "interval length"})
+
+
+def _selective(
+    predictions: Predictions,
+    items: _Forecast,
+    own: Mapping[str, Array],
+    subset: str,
+    index: Index,
+) -> Iterator[Entry]:
+    """Yield AURC by interval length, selection scores and the user's uncertainties."""
+    if items.mean is None:
+        return
+    ranked = (
+        {} if items.rule == "point" else {"interval length": items.upper - items.lower}
+    )
+    risk = np.abs(items.mean[index] - items.target[index])
+    for name, value in {**ranked, **_selects(predictions), **own}.items():
+        arrays = {"risk": risk, "uncertainty": value[index]}
+        at = {"uncertainty": name}
+        yield bound_entry(scores.aurc, arrays, index, subset=subset, settings=at)
 
 
 def _reached(covered: Entry, alpha: float) -> bool:
@@ -312,6 +331,15 @@ def _coverage_by_target(items: _Forecast, offset: float, rule: str) -> Curve:
         x_label="target",
         x=np.array([items.target[piece].mean() for piece in pieces]),
         y=np.array([inside[piece].mean() for piece in pieces]),
+    )
+
+
+def _own_note(items: _Forecast, own: Mapping[str, Array]) -> tuple[str, ...]:
+    if items.mean is not None or not own:
+        return ()
+    return (
+        f"uncertainties of your own ({', '.join(own)}) are not judged: there are no"
+        " point predictions whose errors they could announce",
     )
 
 

@@ -25,6 +25,7 @@ from qualms.evaluate.segmented import (
     measure_items,
     measure_settings,
     quality_entries,
+    reversed_note,
     undivided_note,
     validate,
 )
@@ -79,10 +80,21 @@ def segmentation(
             *_notes(predictions, measured, fitted, named),
             *unknown_notes(predictions),
         ),
-        warnings=warnings,
+        warnings=(*_axes_note(predictions, measured, chosen["all"]), *warnings),
         design=design_of(predictions),
         drawn=measured.drawn,
     )
+
+
+def _axes_note(
+    predictions: Predictions, measured: MapScores, labelled: Index
+) -> tuple[str, ...]:
+    """Return a note if raters of a low Dice seem to have other axes than the maps."""
+    if not len(labelled) or predictions.maps is None:
+        return ()
+    columns = {column.score for column in measured.columns}
+    dice = measured.of("macro_dice" if "macro_dice" in columns else "dice")[labelled]
+    return reversed_note(map_kind(predictions), predictions.maps, labelled, dice)
 
 
 def _nothing_to_score(predictions: Predictions) -> str:

@@ -20,6 +20,7 @@ from qualms.report.site.contents import (
     SiteContents,
     SiteGap,
 )
+from qualms.report.site.method_texts import method_page
 from qualms.report.site.page import slug
 from qualms.report.stored_report import read_report, report_of_table
 from qualms.results import read_results
@@ -28,7 +29,10 @@ TOGETHER = 6
 """At most so many files with the same items share a page; figures have six colours."""
 LONGEST_PAGE = 40
 """Length of a page's slug at most; ids on the page begin with it."""
-RESERVED = ("index", "gaps", "compare", "methods", "items", "planner", "main")
+RESERVED = (
+    *("index", "gaps", "compare", "methods", "planner", "main"),
+    *("items", "viewer", "neighbours"),
+)
 """Slugs of pages that every site may have."""
 
 SiteSource = str | Path | BenchmarkResults | BenchmarkReport | Results | Scored
@@ -46,6 +50,8 @@ class SiteRequest:
     options: ScoreOptions | None = None
     title: str = TITLE
     command: str = ""
+    data: Path | None = None
+    """Folder of prepared datasets, for pictures of items."""
 
 
 def read_contents(request: SiteRequest) -> SiteContents:
@@ -66,9 +72,10 @@ def read_contents(request: SiteRequest) -> SiteContents:
             files.append(ScoredFile(slug="", results=source))
         elif isinstance(source, Scored):
             files += [ScoredFile(slug="", results=each) for each in source.results]
-    return contents_of_parts(
+    contents = contents_of_parts(
         reports, files, title=request.title, command=request.command, gaps=sources.gaps
     )
+    return replace(contents, data=request.data)
 
 
 def contents_of_parts(
@@ -80,7 +87,8 @@ def contents_of_parts(
     gaps: Sequence[SiteGap] = (),
 ) -> SiteContents:
     """Return the contents of a site of these parts, with a slug for each page."""
-    taken = set(RESERVED)
+    methods = {row.method for report in reports for row in report.rows}
+    taken = {*RESERVED, *map(method_page, methods)}
     shown = [
         ShownBenchmark(slug=_new_slug(_name_of(report, reports), taken), report=report)
         for report in reports

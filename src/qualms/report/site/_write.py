@@ -61,6 +61,7 @@ def write_site(  # noqa: PLR0913 - the options of the command
     title: str = TITLE,
     options: ScoreOptions | None = None,
     command: str = "",
+    data: str | PathLike[str] | None = None,
 ) -> Path:
     """Write a site that opens from disk, and return the path of its first page.
 
@@ -76,6 +77,7 @@ def write_site(  # noqa: PLR0913 - the options of the command
         title: Heading of the front page.
         options: Level and so on of the scores of predictions files.
         command: What made the site; it stands on every page.
+        data: Folder of prepared datasets, for pictures of items.
     """
     path = Path(out)
     if not single:
@@ -87,6 +89,7 @@ def write_site(  # noqa: PLR0913 - the options of the command
         options=options,
         title=title,
         command=command,
+        data=None if data is None else Path(data),
     )
     return write_contents(read_contents(request), path, single=single)
 

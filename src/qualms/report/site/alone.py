@@ -1,5 +1,7 @@
 """Pages that stand alone, each in one file: of scored files, and of a benchmark."""
 
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from qualms.report.site.pages.benchmark import benchmark
 from qualms.report.site.pages.files import files
 from qualms.report.site.shell import single_text
 
+_LINK = re.compile(r'<a href="#page-([\w-]+)">(.*?)</a>', re.DOTALL)
 PAGE_BYTES = 2_000_000
 """Room that the page of a few files needs at most."""
 
@@ -48,7 +51,12 @@ def _write_alone(pages: list[Page], contents: SiteContents, path: Path) -> None:
     """Write pages as one file, without links to pages that are not there."""
     alone = [replace(page, nav="") for page in pages]
     titled = replace(contents, title=alone[0].title)
+    text = _without_dead_links(single_text(alone, titled), alone)
     with replacing(path) as temporary:
-        temporary.write_text(
-            single_text(alone, titled), encoding="utf-8", errors="replace"
-        )
+        temporary.write_text(text, encoding="utf-8", errors="replace")
+
+
+def _without_dead_links(text: str, pages: Sequence[Page]) -> str:
+    """Return a page with the words alone of links to other pages of a site."""
+    there = {page.slug for page in pages}
+    return _LINK.sub(lambda m: m[0] if m[1] in there else m[2], text)

@@ -29,7 +29,14 @@ def style() -> str:
 
 
 def _shortened(text: str) -> str:
-    """Return a script without comment lines and indentation, which readers need."""
+    """Return a script without comment lines and spaces, which readers need."""
     lines = (line.strip() for line in text.splitlines())
-    kept = (line for line in lines if line and not line.startswith("//"))
+    kept = (_tight(line) for line in lines if line and not line.startswith("//"))
     return re.sub(r"/\*.*?\*/\n?", "", "\n".join(kept), flags=re.DOTALL) + "\n"
+
+
+def _tight(line: str) -> str:
+    """Return a line without spaces at its signs, unless a text or pattern is in it."""
+    if any(sign in line for sign in "\"'`/"):
+        return line
+    return re.sub(r" *([=,;:{}()?&|]) *", r"\1", line)

@@ -92,6 +92,8 @@ class SiteContents:
     """Predictions files, by page."""
     gaps: tuple[SiteGap, ...] = ()
     made: Made = Made()
+    data: Path | None = None
+    """Folder of prepared datasets, from which pages take pictures of items."""
     on_paper: bool = True
     """Whether figures are saved as PDF too, where that is possible."""
 

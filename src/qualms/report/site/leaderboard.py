@@ -14,6 +14,7 @@ from qualms.report.judged import table_cell
 from qualms.report.ordinary import ARROWS
 from qualms.report.site.contents import ShownBenchmark
 from qualms.report.site.markup import element, name
+from qualms.report.site.method_texts import method_page
 from qualms.report.site.page import Fragment, fragment, slug
 from qualms.report.site.tables import table_fragment
 from qualms.report.table import Column, Table, TableCell, TableLine
@@ -45,7 +46,11 @@ def leaderboard(shown: ShownBenchmark, tables: Sequence[Table], place: str) -> F
     boards = [
         fragment(
             table_fragment(
-                table, anchor, title=False, filters=line_labels(shown.report, table)
+                table,
+                anchor,
+                title=False,
+                filters=line_labels(shown.report, table),
+                pages=method_pages(shown.report),
             ),
             tag="div",
             data_of=box,
@@ -78,6 +83,12 @@ def leaderboard(shown: ShownBenchmark, tables: Sequence[Table], place: str) -> F
     )
 
 
+def method_pages(report: BenchmarkReport) -> dict[str, str]:
+    """Return the page of the method of each row."""
+    rows = (row for row in report.rows if row.method)
+    return {row.name: f"{method_page(row.method)}.html" for row in rows}
+
+
 def line_labels(report: BenchmarkReport, table: Table) -> list[dict[str, str]]:
     """Return the labels of each line of a table, for lists that choose lines."""
     facts = {row.name: row for row in report.rows}
@@ -105,13 +116,9 @@ def _from_labels(report: BenchmarkReport) -> Iterator[Table]:
     """Yield a table for each variant, with rows by scores."""
     for variant in report.variants:
         numbers = report.table.where(variant=variant.name).computed()
-        settings = [
-            label
-            for label in numbers.labels
-            if label not in ("row", *_NUMBER) and len(numbers.distinct(label)) > 1
-        ]
-        columns = list(_columns(numbers, settings))[:MOST_COLUMNS]
         rows = [str(row) for row in numbers.distinct("row")]
+        settings = list(_settings(numbers, rows))
+        columns = list(_columns(numbers, settings))[:MOST_COLUMNS]
         yield Table(
             name=f"table_{variant.name}",
             title=variant.label,
@@ -132,6 +139,16 @@ def _from_labels(report: BenchmarkReport) -> Iterator[Table]:
             level=report.level,
             keys={"variant": variant.name},
         )
+
+
+def _settings(numbers: ResultsTable, rows: Sequence[str]) -> Iterator[str]:
+    """Yield the labels that tell numbers of a row apart; others describe the row."""
+    parts = [numbers.where(row=row) for row in rows]
+    for label in numbers.labels:
+        if label not in ("row", *_NUMBER) and any(
+            len(part.distinct(label)) > 1 for part in parts
+        ):
+            yield label
 
 
 def _cell_of(number: Result | None) -> TableCell:

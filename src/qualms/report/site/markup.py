@@ -8,7 +8,7 @@ style anything (`onclick`, `style`, a link to `javascript:`) are refused.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from html import escape
+from html import escape, unescape
 
 LONGEST_NAME = 80
 """Most characters of a name that are shown; its title has all of them."""
@@ -20,6 +20,7 @@ _EMPTY_TAGS = frozenset(("input", "img", "br", "hr", "meta", "link"))
 _LINKS = ("href", "src", "data-source")
 _SAFE_LINK = re.compile(r"(?:\w[\w.-]*/)*[\w.-]*(?:#[\w.-]*)?", re.ASCII)
 _SAFE_SCHEME = re.compile(r"https?://[^\s]+|data:image/(?:png|webp|jpeg);base64,")
+_TAG = re.compile(r"<[^>]*>")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -64,6 +65,16 @@ def html_of(children: Child) -> Html:
     '1 &lt; 2<br>'
     """
     return Html("".join(_texts(children)))
+
+
+def text_of(children: Child) -> str:
+    """Return texts and pieces without their elements, for a terminal.
+
+    >>> text_of(["1 < 2 ", element("b", "and <3>")])
+    '1 < 2 and <3>'
+    """
+    # In texts and attributes < and > are escaped, so these are all elements.
+    return unescape(_TAG.sub("", html_of(children).text))
 
 
 def name(words: str, *, most: int = LONGEST_NAME) -> Html:

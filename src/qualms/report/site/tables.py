@@ -13,7 +13,7 @@ from qualms.report._csv_files import table_csv
 from qualms.report._latex import latex_table
 from qualms.report.judged import ERROR
 from qualms.report.site.charts import file_link
-from qualms.report.site.markup import Child, Html, element, html_of, name
+from qualms.report.site.markup import Child, Html, element, html_of, link, name
 from qualms.report.site.page import Download, Fragment, fragment, slug
 from qualms.report.table import (
     MARK,
@@ -52,7 +52,7 @@ class _Scale:
         return 4 + share * (WIDE - 8)
 
 
-def table_fragment(
+def table_fragment(  # noqa: PLR0913 - the parts of a table on a page
     table: Table,
     anchor: str,
     *,
@@ -60,6 +60,7 @@ def table_fragment(
     filters: Sequence[Mapping[str, str]] = (),
     level: int = 3,
     by_line: bool = False,
+    pages: Mapping[str, str] = {},
 ) -> Fragment:
     """Return a table with its strips, notes and exports.
 
@@ -70,6 +71,7 @@ def table_fragment(
         filters: For each line, labels by which lines are chosen; () for none.
         level: Level of the heading.
         by_line: Whether lines and not columns have a scale, as lines of scores do.
+        pages: By the label `row` of a line, the page that it links.
     """
     places = table.filled()
     scales = _scales(table, places, by_line=by_line)
@@ -81,7 +83,7 @@ def table_fragment(
             "table",
             element("caption", table.title, class_="unseen"),
             _head(table, groups),
-            _bodies(table, places, scales, filters, _group_numbers(groups)),
+            _bodies(table, places, scales, filters, _group_numbers(groups), pages),
             data_sortable=True,
         ),
         class_="scroll",
@@ -250,6 +252,7 @@ def _bodies(
     scales: _Scales,
     filters: Sequence[Mapping[str, str]],
     classes: Mapping[int, str],
+    pages: Mapping[str, str],
 ) -> Iterator[Html]:
     number = 0
     for title, lines in table.sections():
@@ -262,20 +265,23 @@ def _bodies(
             labels = filters[number] if number < len(filters) else {}
             number += 1
             if number <= MOST_LINES:
-                rows.append(_row(table, line, places, scales, labels, classes))
+                rows.append(_row(table, line, places, scales, labels, classes, pages))
         yield element("tbody", rows)
 
 
-def _row(
+def _row(  # noqa: PLR0913 - the parts of a line
     table: Table,
     line: TableLine,
     places: list[int],
     scales: _Scales,
     labels: Mapping[str, str],
     classes: Mapping[int, str],
+    pages: Mapping[str, str],
 ) -> Html:
-    first = element("th", name(line.labels[0]), scope="row")
-    left = [element("td", name(label)) for label in line.labels[1:]]
+    page = pages.get(str(line.keys.get("row", "")))
+    words = name(line.labels[0])
+    first = element("th", words if page is None else link(page, words), scope="row")
+    left = [element("td", name(label) if label else None) for label in line.labels[1:]]
     cells = [
         _cell(table, table.shown(place, line), scales(line, place), classes[place])
         for place in places

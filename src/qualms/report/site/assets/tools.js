@@ -20,7 +20,7 @@ qualms.tools.cell = (value) => {
   const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 };
-qualms.tools.csv = (spec) => [qualms.tools.head, ...qualms.tools.lines(spec)].map((line) => line.map(qualms.tools.cell).join(",")).join("\r\n");
+qualms.tools.csv = (spec) => [spec.head || qualms.tools.head, ...qualms.tools.lines(spec)].map((line) => line.map(qualms.tools.cell).join(",")).join("\r\n");
 
 qualms.tools.save = (name, text, kind) => {
   const address = URL.createObjectURL(new Blob([text], { type: kind }));
@@ -56,7 +56,7 @@ qualms.tools.picture = (figure) => {
 qualms.tools.table = (spec) => {
   const lines = qualms.tools.lines(spec);
   const shown = lines.slice(0, MOST_LINES).map((line) => qualms.html("tr", {}, ...line.map((value) => qualms.html("td", { class: typeof value === "number" ? "n" : null }, typeof value === "number" ? qualms.number(value, 4) : value || ""))));
-  const head = qualms.html("tr", {}, ...qualms.tools.head.map((word) => qualms.html("th", { scope: "col" }, word)));
+  const head = qualms.html("tr", {}, ...(spec.head || qualms.tools.head).map((word) => qualms.html("th", { scope: "col" }, word)));
   const table = qualms.html("table", {}, qualms.html("thead", {}, head), qualms.html("tbody", {}, ...shown));
   const more = lines.length > MOST_LINES ? [qualms.html("p", {}, `${lines.length - MOST_LINES} more lines in the CSV`)] : [];
   return qualms.html("div", { class: "numbers", tabindex: 0, role: "region", "aria-label": "numbers of the figure" }, table, ...more);

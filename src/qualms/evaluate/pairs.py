@@ -1,0 +1,135 @@
+"""Every two files or rows beside each other: paired differences to any reference.
+
+`compare` says which may be best and how far others lie from it. Here each one may be
+the reference, such as the network that is in use today.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from qualms.evaluate._compare import (
+    files_of_one_task,
+    rivals_of,
+    unpaired,
+    with_one_aim,
+)
+from qualms.evaluate._ranking import PairDifference, pair_differences
+from qualms.evaluate._results import Results
+from qualms.evaluate.entry import Entry, ScoreOptions
+from qualms.labels import Labels
+from qualms.scores import Better, about
+
+
+class PairedDifference(NamedTuple):
+    """A file or row minus another, by one score."""
+
+    row: str
+    reference: str
+    value: float
+    low: float
+    high: float
+    p: float
+    reason: str = ""
+    """Why it has no interval."""
+
+    @property
+    def reversed(self) -> "PairedDifference":
+        """The reference minus the row."""
+        return PairedDifference(
+            self.reference,
+            self.row,
+            -self.value,
+            -self.high,
+            -self.low,
+            self.p,
+            self.reason,
+        )
+
+
+class PairedScore(NamedTuple):
+    """One score of several files or rows, with the difference of every two of them."""
+
+    labels: Labels
+    """Subset, score and settings; of a benchmark also those of its data."""
+    label: str
+    better: Better
+    values: Mapping[str, float]
+    """By file or row."""
+    differences: tuple[PairedDifference, ...]
+    """Paired over items, one for each two."""
+    aim: float | None = None
+    """The best value, where that is neither the lowest nor the highest; differences are
+    those of the distances from it."""
+
+    def difference(self, row: str, reference: str) -> PairedDifference | None:
+        """Return `row` minus `reference`; None where they were not compared."""
+        for each in self.differences:
+            if (each.row, each.reference) == (row, reference):
+                return each
+            if (each.reference, each.row) == (row, reference):
+                return each.reversed
+        return None
+
+    @property
+    def compared(self) -> str:
+        """What the differences are of: the score, or its distance from an aim."""
+        if self.aim is None:
+            return self.label
+        return f"{self.label}, distance from {self.aim:g}"
+
+
+def compare_pairs(results: Sequence[Results]) -> tuple[PairedScore, ...]:
+    """Return the paired differences of every two files, score by score.
+
+    Raises:
+        ValueError: If the files do not hold the same items.
+    """
+    files = files_of_one_task(results)
+    reason = unpaired(files)
+    if reason:
+        raise ValueError(f"{reason}; compare files with the same items")
+    columns = with_one_aim(rivals_of(files), files)
+    design = files[0].design
+    if design is None:
+        return ()
+    options = ScoreOptions(
+        resamples=files[0].resamples, level=files[0].level, seed=files[0].seed
+    )
+    differences = pair_differences(columns, design, options)
+    return tuple(
+        paired_score(
+            {"score": score, "subset": subset, **dict(settings)},
+            columns[score, subset, settings][0].entries[0],
+            {rival.name: rival.value for rival in columns[score, subset, settings]},
+            pairs,
+        )
+        for (score, subset, settings), pairs in differences.items()
+    )
+
+
+def paired_score(
+    labels: Labels,
+    entry: Entry,
+    values: Mapping[str, float],
+    pairs: Mapping[tuple[str, str], PairDifference],
+) -> PairedScore:
+    """Return the differences of a column as a record."""
+    return PairedScore(
+        labels=labels,
+        label=about(entry.score).label,
+        better=entry.better,
+        values=values,
+        differences=tuple(
+            PairedDifference(
+                row,
+                reference,
+                pair.difference.value,
+                pair.difference.low,
+                pair.difference.high,
+                pair.difference.p,
+                pair.reason,
+            )
+            for (row, reference), pair in pairs.items()
+        ),
+        aim=entry.aim,
+    )

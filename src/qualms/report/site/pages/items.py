@@ -1,0 +1,56 @@
+"""Items that tell most: the most certain mistakes, the most uncertain successes."""
+
+from collections.abc import Iterator
+
+from qualms.predictions import read
+from qualms.report.site.contents import SiteContents
+from qualms.report.site.item_pictures import ItemPictures
+from qualms.report.site.item_sources import (
+    ItemSource,
+    PageItems,
+    item_sources,
+    source_figure,
+)
+from qualms.report.site.page import Page
+from qualms.report.site.telling_items import SHOWN, telling_items
+
+TASKS = ("classification", "regression")
+MOST = 24
+"""Predictions whose items are shown."""
+LEAD = "Where the model was sure and wrong, and where it was right and did not know."
+RULES = (
+    f"At most {SHOWN} items of each kind. A certain mistake is what no referral by this"
+    " uncertainty finds; many of one kind, such as one group, are worth a look at the"
+    " data. Pictures come from the thumbnails of a file, or from the prepared dataset"
+    " that the predictions name."
+)
+
+
+def items(contents: SiteContents) -> Iterator[Page]:
+    """Yield the page of telling items, if there are predictions to show."""
+    sources = list(item_sources(contents, TASKS))
+    if not sources:
+        return
+    pictures = ItemPictures(contents.data)
+    shown = [_items(source, pictures) for source in sources[:MOST]]
+    yield Page(
+        path="items.html",
+        title="Certain mistakes, uncertain successes",
+        nav="Items",
+        order=51,
+        lead=LEAD,
+        simulated=contents.simulated,
+        body=tuple(source_figure("items", "items", sources, shown, rules=RULES)),
+    )
+
+
+def _items(source: ItemSource, pictures: ItemPictures) -> PageItems | str:
+    """Return the items of a source, or why there are none."""
+    try:
+        predictions = read(source.path)
+        value = telling_items(
+            predictions, lambda rows: pictures.thumbnails(predictions, rows)
+        )
+    except (ValueError, OSError) as error:
+        return str(error)
+    return PageItems(value=value)

@@ -1,0 +1,55 @@
+"""A gallery of certain and uncertain queries with their nearest neighbours."""
+
+from collections.abc import Iterator
+
+from qualms.predictions import read
+from qualms.report.site.contents import SiteContents
+from qualms.report.site.item_pictures import ItemPictures
+from qualms.report.site.item_sources import (
+    ItemSource,
+    PageItems,
+    item_sources,
+    source_figure,
+)
+from qualms.report.site.page import Page
+from qualms.report.site.query_gallery import NEIGHBOURS, SHOWN, query_gallery
+
+MOST = 12
+"""Embeddings whose queries are shown."""
+LEAD = "What embeddings that are sure of an item find next to it, and unsure ones."
+RULES = (
+    f"At most {SHOWN} queries of each kind, each with its {NEIGHBOURS} nearest"
+    " neighbours by cosine, the nearest first; a neighbour is right if it has the class"
+    " of the query. Pictures come from the thumbnails of a file, or from the prepared"
+    " dataset that the predictions name."
+)
+
+
+def neighbours(contents: SiteContents) -> Iterator[Page]:
+    """Yield the gallery, if there are embeddings to show."""
+    sources = list(item_sources(contents, ("embedding",)))
+    if not sources:
+        return
+    pictures = ItemPictures(contents.data)
+    shown = [_queries(source, pictures) for source in sources[:MOST]]
+    yield Page(
+        path="neighbours.html",
+        title="Nearest neighbours",
+        nav="Neighbours",
+        order=52,
+        lead=LEAD,
+        simulated=contents.simulated,
+        body=tuple(source_figure("items", "neighbours", sources, shown, rules=RULES)),
+    )
+
+
+def _queries(source: ItemSource, pictures: ItemPictures) -> PageItems | str:
+    """Return the queries of a source, or why there are none."""
+    try:
+        predictions = read(source.path)
+        value = query_gallery(
+            predictions, lambda rows: pictures.thumbnails(predictions, rows)
+        )
+    except (ValueError, OSError) as error:
+        return str(error)
+    return PageItems(value=value)

@@ -1,0 +1,90 @@
+"""The planner: which items should an expert see, by budget or by target."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+from qualms.report.site.contents import SiteContents
+from qualms.report.site.markup import element, name
+from qualms.report.site.page import DataFile, Fragment, Page, fragment, slug
+from qualms.report.site.plans import MOST, PlanSource, plan_data, plan_sources
+
+LEAD = (
+    "Items at or above a threshold on the uncertainty go to an expert, the network"
+    " decides the rest. Choose what you need."
+)
+RULES = (
+    "A promise is about new items like those that the threshold is chosen on, and"
+    " holds with the stated confidence for a request that was made without looking at"
+    " them. It says nothing of another population: the other sets show what becomes of"
+    " it there. Items of equal uncertainty are referred together or not at all."
+    " docs/refer.md has the rule and its proof."
+)
+
+
+def planner(contents: SiteContents) -> Iterator[Page]:
+    """Yield the planner of all predictions that a plan can be made on, if any."""
+    sources = list(plan_sources(contents))
+    entries: list[dict[str, str]] = []
+    data: list[DataFile] = []
+    reasons: list[Fragment] = []
+    for source in islice(sources, MOST):
+        try:
+            value = plan_data(source.choices(), source.command)
+        except ValueError as error:
+            reasons.append(_reason(source, str(error)))
+            continue
+        taken = [each.name for each in data]
+        key = slug(f"plan {source.label}", taken)
+        data.append(DataFile(name=key, value=value, on_demand=True))
+        entries.append({"data": key, "label": source.label, "group": source.group})
+    if not sources:
+        return
+    yield Page(
+        path="planner.html",
+        title="Which items should an expert see?",
+        nav="Planner",
+        order=50,
+        lead=LEAD,
+        simulated=contents.simulated,
+        body=(
+            *([_figure(entries, data)] if entries else []),
+            *_missing(sources, reasons),
+        ),
+    )
+
+
+def _figure(entries: list[dict[str, str]], data: list[DataFile]) -> Fragment:
+    """Return the element that `assets/planner.js` fills."""
+    figure = element(
+        "figure",
+        element("div", class_="plot"),
+        element("p", class_="unseen", aria_live="polite"),
+        id="planner-figure",
+        data_chart="planner",
+        data_spec="planner-plans",
+    )
+    spec = DataFile(name="planner-plans", value={"plans": entries})
+    rules = element("p", RULES, class_="note")
+    return Fragment(html=figure + rules, data=(spec, *data))
+
+
+def _reason(source: PlanSource, error: str) -> Fragment:
+    return fragment(name(source.label), f": {error}", tag="li")
+
+
+def _missing(sources: list[PlanSource], reasons: list[Fragment]) -> Iterator[Fragment]:
+    """Yield what has no plan, and why."""
+    if reasons:
+        yield fragment("No plan can be made of:", tag="p")
+        yield fragment(*reasons, tag="ul")
+    if len(sources) > MOST:
+        first = sources[MOST]
+        before, after = first.command
+        yield fragment(
+            f"The first {MOST} of {len(sources)} predictions have a plan here; for the"
+            " others, such as ",
+            name(first.label),
+            ", ask the command line: ",
+            element("code", f"{before} --accuracy 0.95{after}"),
+            tag="p",
+        )
