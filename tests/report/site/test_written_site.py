@@ -264,6 +264,20 @@ def test_files_with_the_same_items_share_a_page(hostile):
     assert alone.slug == alone.files[0].slug == "careful"
 
 
+def test_a_front_page_of_many_benchmarks_links_the_last_ones(tmp_path, monkeypatch):
+    monkeypatch.setattr("qualms.report.site.pages.front.PAGE_LETTERS", 5_000)
+    made = contents(labels=tuple(f"study {i}" for i in range(9)), names=())
+    out = write_contents(made, tmp_path / "site").parent
+    front = (out / "index.html").read_text("utf-8")
+    slugs = [shown.slug for shown in made.benchmarks]
+    assert all(f'href="{slug}.html"' in front for slug in slugs)
+    boards = [slug for slug in slugs if f'data-of="index-{slug}-board"' in front]
+    assert boards == slugs[:1]
+    # So many benchmarks are not in the navigation of every page.
+    gaps = (out / "gaps.html").read_text("utf-8")
+    assert not any(f'href="{slug}.html"' in gaps for slug in slugs)
+
+
 def test_a_table_of_results_alone_has_the_numbers_of_every_row(tmp_path):
     results = small_study()
     results.table.to_csv(tmp_path / "results.csv")

@@ -128,6 +128,11 @@ def check_folder(out: Path) -> None:
 
 
 def _write_single(pages: Sequence[Page], contents: SiteContents, out: Path) -> Path:
+    if out.suffix != ".html" and out.is_file():
+        raise FileExistsError(
+            f"a site of one file needs a name that ends in .html, and {out} is another"
+            " file; choose another path"
+        )
     path = out if out.suffix == ".html" else out / "index.html"
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:

@@ -10,7 +10,7 @@ from qualms.report.site.costs import cost_section
 from qualms.report.site.leaderboard import leaderboard, main_tables
 from qualms.report.site.markup import Child, Html, element, link, name
 from qualms.report.site.page import Fragment, Page, fragment, section, slug
-from qualms.report.site.table_pages import placed_tables
+from qualms.report.site.table_pages import PlacedTable, placed_tables
 from qualms.report.site.verdicts import benchmark_sentences, sentence_list
 from qualms.wording import plural
 
@@ -22,21 +22,27 @@ _CLASSES = {
 }
 
 
+MOST_IN_NAVIGATION = 8
+"""More benchmarks than this are found from the front page."""
+
+
 def benchmark(contents: SiteContents) -> Iterator[Page]:
     """Yield a page for each benchmark."""
+    few = len(contents.benchmarks) <= MOST_IN_NAVIGATION
     for number, shown in enumerate(contents.benchmarks):
         report = shown.report
+        placed = placed_tables(shown)
         yield Page(
             path=f"{shown.slug}.html",
             title=report.title,
-            nav=report.name,
+            nav=report.name if few else "",
             order=10 + number,
             lead=report.note,
             chips=tuple(_chips(report)),
             simulated=report.simulated,
-            body=tuple(_sections(shown, paper=contents.on_paper)),
+            body=tuple(_sections(shown, placed, paper=contents.on_paper)),
         )
-        yield from _table_pages(shown)
+        yield from _table_pages(shown, placed)
 
 
 def _chips(report: BenchmarkReport) -> Iterator[str]:
@@ -50,7 +56,9 @@ def _chips(report: BenchmarkReport) -> Iterator[str]:
         yield f"{len(report.rows)} {plural(len(report.rows), 'row')}"
 
 
-def _sections(shown: ShownBenchmark, *, paper: bool) -> Iterator[Fragment]:
+def _sections(
+    shown: ShownBenchmark, placed: Sequence[PlacedTable], *, paper: bool
+) -> Iterator[Fragment]:
     report, tables = shown.report, main_tables(shown.report)
     if not report.complete:
         yield fragment(
@@ -75,8 +83,8 @@ def _sections(shown: ShownBenchmark, *, paper: bool) -> Iterator[Fragment]:
     costs = cost_section(shown, tables, shown.slug)
     if costs is not None:
         yield section(f"{shown.slug}-costs", "Costs", costs)
-    if report.tables:
-        yield _table_list(shown)
+    if placed:
+        yield _table_list(shown, placed)
     yield _making(shown)
 
 
@@ -160,17 +168,15 @@ def _see(shown: ShownBenchmark, first: Drawing) -> Child:
     return ["Read as ", link(anchor, name(first.title)), "."]
 
 
-def _table_list(shown: ShownBenchmark) -> Fragment:
+def _table_list(shown: ShownBenchmark, placed: Sequence[PlacedTable]) -> Fragment:
     """Return links to the tables, which have pages of their own."""
     items = [
         element(
             "li",
-            link(f"{placed.page}.html#{placed.anchor}", name(placed.title, most=200)),
-            element(
-                "span", map(file_link, placed.fragment.downloads), class_="exports"
-            ),
+            link(f"{each.page}.html#{each.anchor}", name(each.title, most=200)),
+            element("span", map(file_link, each.fragment.downloads), class_="exports"),
         )
-        for placed in placed_tables(shown)
+        for each in placed
     ]
     return section(
         f"{shown.slug}-tables-list",
@@ -179,10 +185,11 @@ def _table_list(shown: ShownBenchmark) -> Fragment:
     )
 
 
-def _table_pages(shown: ShownBenchmark) -> Iterator[Page]:
+def _table_pages(
+    shown: ShownBenchmark, placed: Sequence[PlacedTable]
+) -> Iterator[Page]:
     report = shown.report
     back = element("p", link(f"{shown.slug}.html", f"Everything about {report.name}"))
-    placed = placed_tables(shown)
     for path in dict.fromkeys(each.page for each in placed):
         tables = [each.fragment for each in placed if each.page == path]
         yield Page(

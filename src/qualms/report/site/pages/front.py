@@ -20,6 +20,10 @@ MOST_SENTENCES = 6
 """Findings on the front page, spread over benchmarks; their own pages have all."""
 
 
+PAGE_LETTERS = 250_000
+"""Letters after which further benchmarks are linked, without their leaderboards."""
+
+
 def front(contents: SiteContents) -> Iterator[Page]:
     """Yield the front page."""
     yield Page(
@@ -47,13 +51,14 @@ def _sections(contents: SiteContents) -> Iterator[Fragment]:
     findings = sentence_list(list(_findings(contents)))
     if findings is not None:
         yield fragment(findings)
+    letters = 0
     for shown in contents.benchmarks:
-        yield section(
-            f"index-{shown.slug}",
-            shown.report.title,
-            *_benchmark(shown),
-            about=shown.report.note,
+        parts = _benchmark(shown, with_board=letters < PAGE_LETTERS)
+        made = section(
+            f"index-{shown.slug}", shown.report.title, *parts, about=shown.report.note
         )
+        letters += len(made.html.text)
+        yield made
     if contents.groups:
         yield section("index-files", "Files", _files(contents))
     if contents.benchmarks:
@@ -75,20 +80,22 @@ def _findings(contents: SiteContents) -> Iterator[Sentence]:
     if not contents.benchmarks:
         return
     most = max(1, MOST_SENTENCES // len(contents.benchmarks))
-    for shown in contents.benchmarks:
+    for shown in contents.benchmarks[:MOST_SENTENCES]:
         tables = main_tables(shown.report)
         for each in benchmark_sentences(shown.report, tables, shown.slug)[:most]:
             of = element("span", name(shown.report.name), ": ", class_="of")
             yield replace(each, words=[of, each.words])
 
 
-def _benchmark(shown: ShownBenchmark) -> Iterator[Fragment | Html | None]:
+def _benchmark(
+    shown: ShownBenchmark, *, with_board: bool
+) -> Iterator[Fragment | Html | None]:
     report = shown.report
     tables = main_tables(report)
     yield element("p", link(f"{shown.slug}.html", f"Everything about {report.name}"))
-    if tables:
+    if tables and with_board:
         yield leaderboard(shown, tables, "index")
-    yield cost_section(shown, tables, "index")
+        yield cost_section(shown, tables, "index")
 
 
 def _files(contents: SiteContents) -> Html:
