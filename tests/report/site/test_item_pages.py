@@ -497,9 +497,9 @@ def test_another_case_is_loaded_when_it_is_asked_for(visit):
     page = opened_viewer(visit)
     loaded = "document.querySelectorAll('script[src*=viewer-case]').length"
     assert page.evaluate(loaded) == 1
-    first = page.locator(".viewer .about b").inner_text()
+    title = "document.querySelector('.viewer .about b').innerText"
+    first = json.dumps(page.evaluate(title))
     page.locator("button[aria-label='next case']").click()
-    wait(page, f"{loaded} === 2")
-    assert page.locator(".viewer .about b").inner_text() != first
+    wait(page, f"{loaded} === 2 && {title} !== {first}")
     page.locator("button[aria-label='previous case']").click()
-    assert page.locator(".viewer .about b").inner_text() == first
+    wait(page, f"{title} === {first}")
