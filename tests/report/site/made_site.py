@@ -107,7 +107,10 @@ def drawing(name="figure_1", title="Every mark", label="a <b> name"):
 def report(label="Mine", title="My question", **more):
     """A judged benchmark as pages show it, with a figure of every mark."""
     made = report_of(small_study(label=label), command="qualms run mine")
-    return replace(made, title=title, figures=(drawing(label=label),), **more)
+    seconds = {("clinic", "a"): 5.0, ("clinic", "b"): 20.0}
+    figures = (drawing(label=label),)
+    made = replace(made, title=title, figures=figures, seconds_each=seconds)
+    return replace(made, **more)
 
 
 def scored_file(name="careful", noise=0.1, n=120):

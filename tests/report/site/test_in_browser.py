@@ -399,7 +399,13 @@ def test_differences_are_saved_with_their_reference(visit, sites):
 
 def test_costs_are_points_with_a_front(visit, sites):
     page = visit(sites["plain"].parent / "mine.html")
-    assert page.locator("figure[data-chart=scatter]").count() <= 1
+    figure = page.locator("figure[data-chart=scatter]")
+    assert figure.locator(".plot circle.dot").count() == 2
+    assert "Mine" in figure.locator(".readout").inner_text()
+    figure.locator(".readout button").first.click()
+    assert figure.locator(".plot .faded").count() > 0
+    figure.locator("[data-tool=table]").click()
+    assert figure.locator(".numbers tbody tr").count() == 2
 
 
 def test_pages_print_as_vectors(visit, sites):

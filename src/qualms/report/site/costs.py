@@ -8,6 +8,7 @@ from qualms.report.benchmark_report import BenchmarkReport
 from qualms.report.site.charts import chart
 from qualms.report.site.contents import ShownBenchmark
 from qualms.report.site.page import Fragment, slug
+from qualms.report.site.verdicts import better_of
 from qualms.report.table import Table
 
 CAPTION = (
@@ -32,18 +33,21 @@ class _Priced(NamedTuple):
 def cost_section(
     shown: ShownBenchmark, tables: Sequence[Table], place: str
 ) -> Fragment | None:
-    """Return the cost plot of the first leaderboard; None without two costs."""
+    """Return the cost plot of the first leaderboard; None without two costs.
+
+    It shows the first score of which more, or less, is better.
+    """
     for table in tables[:1]:
         for at, column in enumerate(table.columns):
             rows = list(_priced(shown.report, table, at))
-            if len(rows) < 2:
+            better = better_of(column)
+            if len(rows) < 2 or not better:
                 continue
-            lower = "↓" in column.label or column.label.startswith("NLL")
             head = ", ".join(filter(None, (column.group, column.head)))
             return chart(
                 "scatter",
                 slug(f"{place}-{shown.slug}-cost"),
-                _spec(rows, f"{head}", lower=lower),
+                _spec(rows, head, lower=better == "lower"),
                 title="What it costs",
                 caption=CAPTION,
             )

@@ -150,12 +150,14 @@ def sentence_list(sentences: Sequence[Sentence], *, rules: str = RULES) -> Html 
         )
         for each in sentences
     ]
-    fold = element(
-        "details",
-        element("summary", "How these sentences are made"),
-        element("p", rules),
-        class_="rules",
-    )
+    fold = None
+    if rules:
+        fold = element(
+            "details",
+            element("summary", "How these sentences are made"),
+            element("p", rules),
+            class_="rules",
+        )
     return element("div", element("ol", items, class_="verdict"), fold)
 
 
@@ -189,9 +191,9 @@ def _best(table: Table, board: str) -> Iterator[Sentence]:
 def _highest(table: Table, board: str) -> Iterator[Sentence]:
     """Name the best estimate where seeds are too few to say more."""
     for place in _places(table):
-        if _better(place.column) == "" or len(place.lines) < 2:
+        if better_of(place.column) == "" or len(place.lines) < 2:
             continue
-        lower = _better(place.column) == "lower"
+        lower = better_of(place.column) == "lower"
         best = (min if lower else max)(place.lines, key=lambda line: line.cell.mean)
         why = " There is no interval of others: the seeds are too few."
         yield Sentence(
@@ -210,9 +212,9 @@ def _shift(table: Table, board: str) -> Iterator[Sentence]:
     """Say how far a score falls from in-domain to shifted items."""
     for home in _places(table, subset=HOME):
         away = _same_score(table, home, AWAY)
-        if away is None or _better(home.column) == "":
+        if away is None or better_of(home.column) == "":
             continue
-        worse = -1.0 if _better(home.column) == "higher" else 1.0
+        worse = -1.0 if better_of(home.column) == "higher" else 1.0
         falls = [
             _difference(a.cell, b.cell, worse)
             for a, b in zip(home.lines, away.lines, strict=True)
@@ -245,10 +247,10 @@ def _referral(table: Table, board: str) -> Iterator[Sentence]:
             for p in _places(table, subset=AWAY, score=home.column.keys.get("score"))
             if isinstance(p.column.keys.get("referred"), int | float)
         ]
-        if not places or _better(home.column) == "":
+        if not places or better_of(home.column) == "":
             continue
         places.sort(key=lambda p: float(p.column.keys["referred"]))
-        higher = _better(home.column) == "higher"
+        higher = better_of(home.column) == "higher"
         pick: Callable[..., _RowNumber] = max if higher else min
         place = places[-1]
         best = pick(place.lines, key=lambda line: line.cell.mean)
@@ -348,7 +350,7 @@ def _same_score(
     )
 
 
-def _better(column: Column) -> str:
+def better_of(column: Column) -> str:
     """Return whether higher or lower is better; "" where neither is."""
     score = getattr(scores, str(column.keys.get("score", "")), None)
     if callable(score):

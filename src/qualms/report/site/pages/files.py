@@ -81,6 +81,7 @@ def _sections(group: FileGroup, *, paper: bool) -> Iterator[Fragment]:
 def _verdict(group: FileGroup, results: Results) -> Html:
     sentences = file_sentences(results, f"#{group.slug}-scores")
     several = len(group.files) > 1
+    last = group.files[-1].results
     facts = [
         f"{field}: {value}"
         for field in HEADER
@@ -92,7 +93,8 @@ def _verdict(group: FileGroup, results: Results) -> Html:
         "div",
         element("h2", name(results.name)) if several else None,
         element("p", ", ".join(facts), class_="small") if facts else None,
-        sentence_list(sentences, rules=RULES),
+        # The rules of all files are the same: they stand below the last one.
+        sentence_list(sentences, rules=RULES if results is last else ""),
     )
 
 

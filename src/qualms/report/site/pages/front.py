@@ -44,7 +44,7 @@ def _chips(contents: SiteContents) -> Iterator[str]:
             yield f"{count} {plural(count, noun)}"
     rows = sum(len(shown.report.rows) for shown in contents.benchmarks)
     if rows:
-        yield f"{rows} rows"
+        yield f"{rows} methods and pools"
 
 
 def _sections(contents: SiteContents) -> Iterator[Fragment]:
