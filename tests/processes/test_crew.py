@@ -51,6 +51,23 @@ def test_a_process_that_leaves_is_heard_to_the_end(crew):
     assert not worker.send("more")
 
 
+def test_hearing_ends_after_its_time_where_nothing_is_sent(crew):
+    assert list(crew.hear(timeout=0)) == []
+    worker = crew.start(work.poll_twice)
+    assert hear(crew, 1) == [(worker, "ready")]
+    assert list(crew.hear(timeout=0.01)) == []
+    assert worker.send("now")
+    assert hear(crew, 1) == [(worker, (False, "now", False))]
+
+
+def test_a_crew_can_be_used_again_after_its_end(crew):
+    for word in ("one", "two"):
+        worker = crew.start(work.echo, word)
+        assert hear(crew, 1) == [(worker, word)]
+        crew.end(at_once=True)
+        assert not worker.send("more")
+
+
 def test_all_that_a_process_started_ends_with_it():
     crew = LocalCrew()
     crew.start(work.wait_with_child)

@@ -62,6 +62,16 @@ def echo(channel, word):
         channel.send((word, channel.recv()))
 
 
+def poll_twice(channel):
+    """Say whether a message waits, before and after one was sent."""
+    before = channel.poll()
+    channel.send("ready")
+    while not channel.poll():
+        time.sleep(0.01)
+    channel.send((before, channel.recv(), channel.poll()))
+    channel.recv()
+
+
 def leave(channel):
     channel.send("a last word")
     os._exit(3)

@@ -11,7 +11,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -26,8 +26,8 @@ from qualms.wording import error_words
 RunStatus = Literal["done", "skipped", "failed", "busy"]
 Work = Callable[..., None]
 """A function that is called like `qualms.training.run_together`."""
-LockedRuns = list[tuple[RunSpec, Path]]
-"""Runs that this process has locked, with their folders."""
+ClaimedRuns = list[tuple[RunSpec, Path]]
+"""Runs that this process has claimed, with the folders that it works in."""
 
 
 class Job(NamedTuple):
@@ -52,6 +52,34 @@ class Idle(NamedTuple):
     """The worker has started, or has finished a job, and waits for the next one."""
 
 
+@contextmanager
+def claim_in_place(spec: RunSpec, folder: Path) -> Iterator[Path | None]:  # noqa: ARG001 - other ways to claim a run need its spec
+    """Lock the folder of a run, to work in it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(lock_path(folder)) as is_locked:
+        yield folder if is_locked else None
+
+
+def keep_in_place(spec: RunSpec, folder: Path) -> None:
+    """Do nothing: a worker that works in the folder of a run has stored its files."""
+
+
+class Staging(NamedTuple):
+    """Where a worker works on runs whose folders are stored elsewhere.
+
+    By default it works where they are stored.
+    """
+
+    claim: Callable[[RunSpec, Path], AbstractContextManager[Path | None]] = (
+        claim_in_place
+    )
+    """Called with a run and its folder. The context claims the run for this process and
+    yields the folder to work in, or None while another process works on the run. What
+    is in there is stored when the context ends."""
+    store: Callable[[RunSpec, Path], None] = keep_in_place
+    """Called with a run and the folder to work in after each epoch of the run."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSetup:
     """Device, threads and task of a worker."""
@@ -61,6 +89,7 @@ class WorkerSetup:
     command: list[str]
     work: Work | None = None
     """None stands for `qualms.training.run_together`."""
+    staging: Staging = field(default_factory=Staging)
 
 
 def serve_launcher(channel: Channel, setup: WorkerSetup) -> None:
@@ -87,8 +116,8 @@ def _work_on(job: Job, channel: Channel, setup: WorkerSetup) -> None:
     def end(spec: RunSpec, status: RunStatus, error: str = "") -> None:
         channel.send(RunEnd(spec, status, time.monotonic() - started, error))
 
-    with ExitStack() as locks:
-        runs = _lock_runs(job, locks, end)
+    with ExitStack() as claims:
+        runs = _claim_runs(job, setup.staging, claims, end)
         if not runs:
             return
         error = _train(runs, job.data, channel, setup)
@@ -101,37 +130,37 @@ def _work_on(job: Job, channel: Channel, setup: WorkerSetup) -> None:
             end(spec, "failed", error)
 
 
-def _lock_runs(job: Job, locks: ExitStack, end: Callable[..., None]) -> LockedRuns:
-    """Lock the runs that are not done and that no other process works on."""
-    runs: LockedRuns = []
+def _claim_runs(
+    job: Job, staging: Staging, claims: ExitStack, end: Callable[..., None]
+) -> ClaimedRuns:
+    """Claim the runs that are not done and that no other process works on."""
+    runs: ClaimedRuns = []
     for spec, folder in zip(job.specs, job.folders, strict=True):
         try:
-            is_locked = locks.enter_context(_lock(folder))
+            place = claims.enter_context(staging.claim(spec, folder))
         except OSError as error:
             end(spec, "failed", _sentence(error))
             continue
-        if not is_locked:
+        if place is None:
             end(spec, "busy")
-        elif is_done(folder, spec):
+        elif is_done(place, spec):
             end(spec, "skipped")
         else:
-            runs.append((spec, folder))
+            runs.append((spec, place))
     return runs
 
 
-def _lock(folder: Path) -> AbstractContextManager[bool]:
-    folder.mkdir(parents=True, exist_ok=True)
-    return locked(lock_path(folder))
-
-
 def _train(
-    runs: LockedRuns, data: Mapping[str, Path], channel: Channel, setup: WorkerSetup
+    runs: ClaimedRuns, data: Mapping[str, Path], channel: Channel, setup: WorkerSetup
 ) -> str:
     """Train runs; return the reason for those that have no result."""
+    places = {spec.hash: place for spec, place in runs}
 
     def send(event: Event) -> None:
         if isinstance(event, Message):
             sys.stdout.write(f"{event.spec.hash}: {event.text}\n")
+        else:
+            setup.staging.store(event.spec, places[event.spec.hash])
         channel.send(event)
 
     specs, folders = zip(*runs, strict=True)

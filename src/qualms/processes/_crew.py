@@ -11,6 +11,7 @@ import io
 import mmap
 import os
 import pickle
+import selectors
 import signal
 import sys
 import threading
@@ -48,6 +49,9 @@ class Channel(Protocol):
             EOFError: If the other end is gone.
         """
 
+    def poll(self) -> bool:
+        """Return whether `recv` would return, or raise, at once."""
+
 
 Serve = Callable[..., None]
 """The work of a process: an importable function, which is called with its channel."""
@@ -58,6 +62,8 @@ class Lost(NamedTuple):
 
     how: str
     """Words for a message: "ended with exit code 3", "was killed by SIGKILL"."""
+    with_node: bool = False
+    """Whether the whole machine was lost, so that the process is not at fault."""
 
 
 class Worker(Protocol):
@@ -78,10 +84,13 @@ class Crew(Protocol):
         The variables in `environment` are set before its first line runs.
         """
 
-    def hear(self) -> Iterator[tuple[Worker, Any]]:
+    def hear(self, timeout: float | None = None) -> Iterator[tuple[Worker, Any]]:
         """Wait for messages; yield the next one of each process that sent any.
 
         The last message of a process that ends unexpectedly is `Lost`.
+
+        Args:
+            timeout: seconds after which nothing is yielded if no message has come.
         """
 
     def end(self, *, at_once: bool = False) -> None:
@@ -120,6 +129,7 @@ class LocalCrew:
         self._group = group
         self._script = script
         self._workers: dict[_LocalWorker, None] = {}
+        self._handles = _Handles()
 
     def start(
         self, serve: Serve, *args: Any, environment: Mapping[str, str] | None = None
@@ -129,24 +139,19 @@ class LocalCrew:
         our_end, their_end = spawn.Pipe()
         call = (their_end, packed((serve, args)), self._group)
         process = spawn.Process(target=_serve_parent, args=call)
-        # A caller that forgets to end the crew must not leave the interpreter waiting.
-        atexit.register(self.end)
+        if not self._workers:  # the interpreter must not wait for a forgotten crew
+            atexit.register(self.end)
         with without_interrupts(), _set(environment or {}), _main(named=self._script):
             process.start()
         their_end.close()  # so that the pipe ends when the process does
         worker = _LocalWorker(process=process, pipe=our_end)
         self._workers[worker] = None
+        self._handles.add(worker)
         return worker
 
-    def hear(self) -> Iterator[tuple[Worker, Any]]:
+    def hear(self, timeout: float | None = None) -> Iterator[tuple[Worker, Any]]:
         """Wait for messages; yield the next one of each process that sent any."""
-        by_handle = {
-            handle: worker
-            for worker in self._workers
-            for handle in (worker.pipe, worker.process.sentinel)
-        }
-        ready = {by_handle[handle]: None for handle in wait(list(by_handle))}  # type: ignore[index]
-        for worker in ready:
+        for worker in self._handles.ready(timeout):
             yield worker, self._receive(worker)
 
     def end(self, *, at_once: bool = False) -> None:
@@ -160,6 +165,7 @@ class LocalCrew:
                 _wait_for(remaining)
         finally:
             for worker in remaining:
+                self._handles.remove(worker)
                 _kill(worker)
             self._workers.clear()
 
@@ -171,7 +177,43 @@ class LocalCrew:
         except (EOFError, OSError):
             pass
         del self._workers[worker]
+        self._handles.remove(worker)
         return Lost(_bury(worker))
+
+
+class _Handles:
+    """Pipes and ends of processes, to be waited for.
+
+    They are registered with the system once, so that waiting for any of a thousand
+    processes costs the same as waiting for one.
+    """
+
+    def __init__(self) -> None:
+        self._by_handle: dict[Any, _LocalWorker] = {}
+        # Windows cannot select pipes.
+        windows = sys.platform == "win32"
+        self._selector = None if windows else selectors.DefaultSelector()
+
+    def add(self, worker: _LocalWorker) -> None:
+        for handle in (worker.pipe, worker.process.sentinel):
+            self._by_handle[handle] = worker
+            if self._selector is not None:
+                self._selector.register(handle, selectors.EVENT_READ)
+
+    def remove(self, worker: _LocalWorker) -> None:
+        """Forget a process; call it before its pipe is closed."""
+        for handle in (worker.pipe, worker.process.sentinel):
+            del self._by_handle[handle]
+            if self._selector is not None:
+                self._selector.unregister(handle)
+
+    def ready(self, timeout: float | None) -> list[_LocalWorker]:
+        """Return the processes that have sent a message or ended, each once."""
+        if self._selector is None:
+            handles: list[Any] = wait(list(self._by_handle), timeout)
+        else:
+            handles = [key.fileobj for key, _ in self._selector.select(timeout)]
+        return list(dict.fromkeys(self._by_handle[handle] for handle in handles))
 
 
 @contextmanager

@@ -1,0 +1,98 @@
+"""The worker, called in this process."""
+
+import shutil
+from contextlib import contextmanager
+
+import pytest
+
+from launch import fakes
+from launch.fakes import spec
+from qualms.launch import prepare_datasets
+from qualms.launch._worker import (
+    Idle,
+    Job,
+    RunEnd,
+    Staging,
+    WorkerSetup,
+    serve_launcher,
+)
+from qualms.launch.data import data_key
+from qualms.runs import is_done, run_folder
+
+
+class Channel:
+    """A launcher that sends jobs, and is gone after them."""
+
+    def __init__(self, *jobs):
+        self.jobs, self.sent = list(jobs), []
+
+    def send(self, message):
+        self.sent.append(message)
+
+    def recv(self):
+        if not self.jobs:
+            raise EOFError
+        return self.jobs.pop(0)
+
+    def poll(self):
+        return not self.jobs
+
+    @property
+    def ends(self):
+        return [message for message in self.sent if isinstance(message, RunEnd)]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return prepare_datasets([spec().dataset], tmp_path_factory.mktemp("cache"))
+
+
+def serve(out, data, *runs, **setup):
+    folders = tuple(run_folder(out, run) for run in runs)
+    job = Job(runs, folders, {"": data[data_key(runs[0].dataset)]})
+    channel = Channel(job)
+    setup = WorkerSetup(device="cpu", threads=1, command=[], work=fakes.work, **setup)
+    with pytest.raises(EOFError):
+        serve_launcher(channel, setup)
+    assert [isinstance(channel.sent[at], Idle) for at in (0, -1)] == [True, True]
+    return channel
+
+
+def test_a_worker_reports_how_each_run_of_a_job_ended(tmp_path, data):
+    runs = [spec(0), spec(1)]
+    with fakes.working_on(tmp_path, runs[1]):
+        channel = serve(tmp_path, data, *runs)
+    assert [(end.spec, end.status) for end in channel.ends] == [
+        (runs[1], "busy"),
+        (runs[0], "done"),
+    ]
+    assert [e.status for e in serve(tmp_path, data, *runs).ends] == ["skipped", "done"]
+
+
+def test_a_run_is_staged_elsewhere_and_stored_after_each_epoch(tmp_path, data):
+    runs = [spec(0), spec(1, behave="fail"), spec(2)]
+    scratch, out, stored = tmp_path / "scratch", tmp_path / "out", []
+
+    @contextmanager
+    def claim(run, folder):
+        if run.seed == 2:
+            yield None
+            return
+        (scratch / run.hash).mkdir(parents=True)
+        yield scratch / run.hash
+        shutil.copytree(scratch / run.hash, folder)
+
+    def store(run, folder):
+        assert folder == scratch / run.hash
+        stored.append(run.seed)
+
+    channel = serve(out, data, *runs, staging=Staging(claim, store))
+    assert [(end.spec.seed, end.status) for end in channel.ends] == [
+        (2, "busy"),
+        (0, "done"),
+        (1, "failed"),
+    ]
+    assert stored == [0, 1]
+    assert is_done(run_folder(out, runs[0]), runs[0])
+    assert (run_folder(out, runs[1]) / "failed.json").is_file()
+    assert not run_folder(out, runs[2]).exists()
