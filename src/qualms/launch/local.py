@@ -23,6 +23,7 @@ from qualms.runs import (
     is_done,
     log_path,
     mend_spec,
+    note_request,
     remade,
     run_folder,
     shared_features,
@@ -89,6 +90,7 @@ def run_all(  # noqa: PLR0913 - the options of the command
     jobs: list[Job] = []
     if pending:
         check_writable(out)
+        note_request(out, unique)
         setups = _setups(device, workers, work)
         folders = prepare_datasets(datasets_of(pending), data, progress=progress)
         together = together or (1 if setups[0].device == "cpu" else TOGETHER)

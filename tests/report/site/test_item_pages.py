@@ -399,7 +399,8 @@ def test_another_file_is_chosen_by_keyboard(visit):
     page.locator(".tile").first.wait_for()
     page.locator(".source select").focus()
     page.keyboard.press("ArrowDown")
-    page.locator(".no-picture").first.wait_for()
+    page.locator(".tile.bare").first.wait_for()
+    assert page.locator(".no-picture").count() == 0
     assert page.locator(".tile.wrong").count() == 3
     assert "3 of 30 items" in page.locator(".items .about").inner_text()
 
