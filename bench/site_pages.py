@@ -27,7 +27,11 @@ MOST_BYTES = 500_000
 SERIOUS = ("serious", "critical")
 DRAWN = "[...qualms.waiting.keys()].length === 0"
 FOLDED = "document.querySelectorAll('details').forEach((d) => { d.open = true; })"
-TALLEST = 3
+QUALITY = 45
+"""Of compressed pictures."""
+WIDEST = 1000
+"""Pixels that they are wide at most."""
+TALLEST = 2
 """Screens of a page that a picture shows at most."""
 
 
@@ -202,9 +206,12 @@ def take_pictures(
             area = {"x": 0, "y": 0, "width": size[0], "height": height}
             shot = page.screenshot(full_page=True, clip=area)
             picture = Image.open(BytesIO(shot)).convert("RGB")
-            picture.save(
-                folder / f"{path.stem}-{name}.webp", quality=60, method=6
-            ) if not whole else picture.save(folder / f"{path.stem}-{name}.png")
+            stem = folder / f"{path.stem}-{name}"
+            if whole:
+                picture.save(stem.with_suffix(".png"))
+            else:
+                picture.thumbnail((WIDEST, 10**5), Image.Resampling.LANCZOS)
+                picture.save(stem.with_suffix(".webp"), quality=QUALITY, method=6)
             page.context.close()
 
 
