@@ -1,4 +1,4 @@
-"""The public names of qualms, each with its arguments, as `docs/public_names.txt` has them.
+"""The public names with their arguments, as `docs/public_names.txt` has them.
 
 `python tests/public_names.py` writes the file anew, which a release does.
 """
@@ -62,7 +62,9 @@ def _members(kind: type) -> Iterator[tuple[str, str]]:
     for name, value in sorted(vars(kind).items()):
         if name[0] == "_":
             continue
-        plain = value.__func__ if isinstance(value, classmethod | staticmethod) else value
+        plain = (
+            value.__func__ if isinstance(value, classmethod | staticmethod) else value
+        )
         if inspect.isfunction(plain):
             yield name, _signature(plain)
         elif isinstance(value, property):
@@ -89,7 +91,7 @@ def _argument(parameter: inspect.Parameter) -> str:
 
 def as_text(names: dict[str, str]) -> str:
     """Write one name to a line."""
-    return HEADING + "".join(f"{name}{signature}\n" for name, signature in names.items())
+    return HEADING + "".join(f"{name}{names[name]}\n" for name in names)
 
 
 def released_names() -> dict[str, str]:

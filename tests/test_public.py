@@ -3,17 +3,16 @@
 import re
 from pathlib import Path
 
-import public_names as listing
 import pytest
+
+import public_names as listing
 
 CHANGELOG = Path(__file__).parents[1] / "CHANGELOG.md"
 
 
 def changed(before, now):
     """Names that were added or removed, or whose arguments changed."""
-    return sorted(
-        name for name in {*before, *now} if before.get(name) != now.get(name)
-    )
+    return sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
 
 
 def unmentioned(names, changelog):
