@@ -12,7 +12,7 @@ LOCK := requirements.lock
 INSTALL := $(BIN)/uv pip install -q --python $(BIN)/python -c $(LOCK)
 UV_VERSION := 0.13.8
 
-.PHONY: help demo test quick check gpu-check bench format lock audit release clean
+.PHONY: help demo test quick check gpu-check bench format docs lock audit release clean
 help:
 	@echo "make demo    score foreign files, run four benchmarks on simulated data; a site shows all"
 	@echo "make test    the CPU test suite"
@@ -20,6 +20,7 @@ help:
 	@echo "make quick   the same, and the tests that your changes touch, in a minute"
 	@echo "make gpu-check  tests and checks that need a GPU, in the current environment"
 	@echo "make bench   speed and memory against peers, to bench/RESULTS.md"
+	@echo "make docs    the documentation, with its notebooks executed, to build/site"
 	@echo "make lock    renew requirements.lock"
 	@echo "make audit   look for known vulnerabilities in it"
 	@echo "make release build the wheel and try it in empty environments"
@@ -68,6 +69,13 @@ bench: $(VENV)/.dev
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+$(VENV)/.docs: $(VENV)/.dev
+	$(INSTALL) -e ".[dev,docs]"
+	@touch $@
+
+docs: $(VENV)/.docs
+	$(BIN)/python .ci/docs.py
 
 lock: $(BIN)/uv
 	$(BIN)/uv pip compile -q pyproject.toml --all-extras --upgrade --generate-hashes \

@@ -91,7 +91,7 @@ def extras_of(wheel: Path) -> list[str]:
         (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
         lines = archive.read(name).decode().splitlines()
     found = [line.split(": ")[1] for line in lines if line.startswith("Provides-Extra")]
-    return [extra for extra in found if extra not in ("dev", "browser")]
+    return [extra for extra in found if extra not in ("dev", "browser", "docs")]
 
 
 def attempt(trial: Trial, wheel: Path) -> str:
