@@ -55,7 +55,9 @@ def main() -> None:
 def copy_pages() -> None:
     """Copy what is written by hand, with links to the pages that a text names."""
     for page in sorted((ROOT / "docs").glob("*.md")):
-        (OUT / page.name).write_text(linked(page.read_text("utf-8"), ""), "utf-8")
+        text = linked(page.read_text("utf-8"), "")
+        text = anchored(text) if page.stem == "definitions" else text
+        (OUT / page.name).write_text(text, "utf-8")
     shutil.copytree(ROOT / "docs" / "pictures", OUT / "pictures")
     shutil.copy(ROOT / "docs" / "public_names.txt", OUT)
     changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
@@ -76,6 +78,19 @@ def linked(text: str, up: str) -> str:
         part if part.lstrip().startswith("```") else re.sub(pattern, link, part)
         for part in parts
     )
+
+
+def anchored(text: str) -> str:
+    """Give every score that a row of a table defines an anchor, the first time."""
+    named: set[str] = set()
+
+    def anchor(match: re.Match[str]) -> str:
+        names = [name for name in re.findall(r"`(\w+)`", match[1]) if name not in named]
+        named.update(names)
+        marks = "".join(f'<a id="score-{name}"></a>' for name in names)
+        return f"| {marks}{match[1]}|"
+
+    return re.sub(r"^\|((?: *`\w+`,?)+[^|]*)\|", anchor, text, flags=re.M)
 
 
 def write_shelves() -> None:
@@ -133,11 +148,14 @@ def write_scores() -> None:
 
 
 def score_facts(entry: dict[str, str]) -> Iterator[str]:
-    """Write label, direction, range and the page that defines a score."""
+    """Write label, direction, range and the place that defines a score."""
     better = entry["better"]
+    mark = f"score-{entry['name']}"
+    defined = f'id="{mark}"' in (OUT / "definitions.md").read_text("utf-8")
+    place = f"../definitions.md#{mark}" if defined else "../definitions.md"
     yield (
         f"**{entry['label']}**: {better} is better; {entry['range']}. "
-        "[Definition](../definitions.md), [interval](../intervals.md)."
+        f"[Definition]({place}), [interval](../intervals.md)."
     )
 
 

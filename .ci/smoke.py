@@ -45,6 +45,7 @@ def core(folder: Path) -> None:
     assert "error" not in run(folder, "refer", "mine.npz", "--budget", "0.2").lower()
     run(folder, "new", "method", "my_method")
     run(folder, "list", "methods")
+    assert "# Which items" in run(folder, "docs", "refer"), "the wheel has no pages"
 
 
 def tables(folder: Path) -> None:

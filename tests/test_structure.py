@@ -150,9 +150,30 @@ def test_the_container_file_copies_what_it_installs():
     (extras,) = (line for line in lines if line.startswith("ARG EXTRAS="))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     known = set(project["optional-dependencies"])
-    assert set(extras.removeprefix("ARG EXTRAS=").split(",")) == known - {
-        "dev",
-        "browser",
-    }
+    developers = {"dev", "browser", "docs"}
+    listed = extras.removeprefix("ARG EXTRAS=").split(",")
+    assert set(listed) == known - developers
     uv = re.search(r"UV_VERSION := (\S+)", (ROOT / "Makefile").read_text("utf-8"))[1]
     assert any(f"uv=={uv}" in line for line in lines)
+
+
+def messages_of(module):
+    """The strings of a module that are not docstrings, and the help of commands."""
+    tree = ast.parse(module.read_text("utf-8"))
+    in_docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if is_text and (id(node) not in in_docs or module.parent.name == "cli"):
+            yield node.value
+
+
+def test_messages_name_pages_that_an_installed_package_has():
+    from qualms.cli._pages import documentation
+
+    texts = [(m, text) for m in MODULES for text in messages_of(m)]
+    assert not [(m, text) for m, text in texts if re.search(r"docs/\w+\.md", text)]
+    named = {
+        name for _, text in texts for name in re.findall(r"`qualms docs\s+(\w+)`", text)
+    }
+    assert len(named) >= 6
+    assert named <= documentation().keys()

@@ -7,6 +7,7 @@ import sys
 import typer
 
 from qualms.cli.check import check
+from qualms.cli.docs import docs
 from qualms.cli.list import list_parts
 from qualms.cli.new import new
 from qualms.cli.predict import predict
@@ -37,6 +38,7 @@ app.command()(tune)
 app.command()(prepare)
 app.command("list")(list_parts)
 app.command()(new)
+app.command()(docs)
 
 
 @app.callback(invoke_without_command=True)

@@ -46,7 +46,10 @@ def score(
         typer.Option("--renormalise", help="Divide class scores by their sums."),
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON (docs/json.md) and nothing else.")
+        bool,
+        typer.Option(
+            "--json", help="Print JSON (`qualms docs json`) and nothing else."
+        ),
     ] = False,
     html: Annotated[
         Path | None, typer.Option(help="Write one offline page here.")
@@ -121,10 +124,10 @@ def score(
 ) -> None:
     """Score predictions files, with intervals.
 
-    Prints a verdict in words (docs/verdict.md) and the ten scores that matter most for
-    the task; --all prints every score and the curves. Several files stand side by side,
-    and those that cannot be told apart from the best are marked. The task is read off
-    the arrays.
+    Prints a verdict in words (`qualms docs verdict`) and the ten scores that matter
+    most for the task; --all prints every score and the curves. Several files stand side
+    by side, and those that cannot be told apart from the best are marked. The task is
+    read off the arrays.
     """
     gc.disable()
     from qualms.evaluate import ScoreOptions, score_files, with_scores
