@@ -57,8 +57,9 @@ def refer(
     uncertainty: Annotated[
         str | None,
         typer.Option(
-            help="entropy (the default), aleatoric, epistemic, or an array's <name>; "
-            "of regression std (the default), width, or an array's <name>."
+            help="entropy, aleatoric, epistemic, or an array's <name>; of regression "
+            "std, width, or an array's <name>. By default the one that the header "
+            "names, else the file's own, else entropy, width or std."
         ),
     ] = None,
     logits: Annotated[

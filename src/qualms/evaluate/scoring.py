@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.evaluate._chosen_uncertainty import with_chosen_first
 from qualms.evaluate._compare import Comparison, compare
 from qualms.evaluate._dead_uncertainty import name_dead
 from qualms.evaluate._declared_scores import with_declared_scores
@@ -19,6 +18,7 @@ from qualms.evaluate._interval_kinds import with_shared_kind
 from qualms.evaluate._results import Results
 from qualms.evaluate._validation import check_validation
 from qualms.evaluate._verdict import verdict_of
+from qualms.evaluate.chosen_uncertainty import with_chosen_first
 from qualms.evaluate.entry import Judgement, ScoreOptions
 from qualms.evaluate.rows import ScoreRow
 from qualms.evaluate.segmented import measuring
