@@ -6,7 +6,8 @@ import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
-from threading import Lock
+from queue import SimpleQueue
+from threading import Lock, Thread
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -246,8 +247,7 @@ class _Shares:
 
 def _serve(channel: Channel) -> None:
     function: Callable[[Any], Any] | None = None
-    while True:
-        new_function, share, items = channel.recv()
+    for new_function, share, items in _received(channel):
         results: list[Any] = []
         try:
             if new_function is not None:
@@ -259,6 +259,30 @@ def _serve(channel: Channel) -> None:
             channel.send(_Done(share, results, _portable(error)))
         else:
             channel.send(_Done(share, results))
+
+
+def _received(channel: Channel) -> Iterator[Any]:
+    """Yield messages, which a thread takes from the channel as soon as they come.
+
+    Otherwise a large share would wait for this process, and this process with a large
+    result for the sender of the share, forever.
+    """
+    messages: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
+
+    def receive() -> None:
+        while True:
+            try:
+                messages.put((channel.recv(), None))
+            except BaseException as error:  # noqa: BLE001 - raised by the reader
+                messages.put((None, error))
+                return
+
+    Thread(target=receive, daemon=True).start()
+    while True:
+        message, error = messages.get()
+        if error is not None:
+            raise error
+        yield message
 
 
 def _portable(error: Exception) -> Exception:
