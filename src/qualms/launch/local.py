@@ -7,8 +7,8 @@ share an output folder.
 
 import shutil
 import sys
-from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +30,7 @@ from qualms.runs import (
 from qualms.spec import Part, RunSpec
 
 if TYPE_CHECKING:
+    from qualms.launch._store_runs import RunStore
     from qualms.training import Callbacks
 
 
@@ -59,6 +60,7 @@ def run_all(  # noqa: PLR0913 - the options of the command
     callbacks: "Callbacks | None" = None,
     progress: PartProgress | None = None,
     work: Work | None = None,
+    store: "RunStore | None" = None,
 ) -> Generator[RunOutcome, None, None]:
     """Make runs, and yield the outcome of each; finished runs come first.
 
@@ -78,6 +80,8 @@ def run_all(  # noqa: PLR0913 - the options of the command
         callbacks: are called after every epoch.
         progress: is called while simulated datasets are made.
         work: what trains a batch, called like `qualms.training.run_together`.
+        store: where the folders of runs are stored, if that is not `out`, which is then
+            their mirror.
     """
     if workers < 1:
         raise ValueError(f"workers must be at least 1, got {workers}")
@@ -90,11 +94,18 @@ def run_all(  # noqa: PLR0913 - the options of the command
     if pending:
         check_writable(out)
         setups = _setups(device, workers, work)
+        if store is not None:
+            setups = [replace(setup, staging=store.staging) for setup in setups]
         folders = prepare_datasets(datasets_of(pending), data, progress=progress)
         together = together or (1 if setups[0].device == "cpu" else TOGETHER)
         groups = batches(pending, together=together, workers=workers)
         jobs = [_job(batch, out, folders) for batch in groups]
-    return _outcomes(finished, jobs, setups, out, callbacks)
+    refresh = store.refresh if store else _keep
+    return _outcomes(finished, jobs, setups, out, callbacks, refresh)
+
+
+def _keep(specs: Iterable[RunSpec]) -> None:
+    """Do nothing: what other launchers have finished is in the folder."""
 
 
 def datasets_of(specs: Sequence[RunSpec]) -> list[Part]:
@@ -157,6 +168,7 @@ def _outcomes(
     setups: Sequence[WorkerSetup],
     out: Path,
     callbacks: "Callbacks | None",
+    refresh: Callable[[Iterable[RunSpec]], None],
 ) -> Generator[RunOutcome, None, None]:
     for spec in finished:
         mended = mend_spec(run_folder(out, spec), spec)
@@ -176,6 +188,7 @@ def _outcomes(
         else:
             yield _outcome(event, out)
     _forget_features(jobs, out)
+    refresh(event.spec for event in busy)
     for event in busy:
         done = is_done(run_folder(out, event.spec), event.spec)
         yield _outcome(event._replace(status="skipped") if done else event, out)
