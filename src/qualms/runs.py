@@ -116,6 +116,11 @@ def log_path(folder: Path) -> Path:
     return folder / "log.txt"
 
 
+def done_path(folder: Path) -> Path:
+    """Return the file that marks the run as finished; it is written last."""
+    return folder / "done.json"
+
+
 def epochs_path(folder: Path) -> Path:
     """Return the file with one JSON object for each epoch."""
     return folder / "log.jsonl"
@@ -202,7 +207,7 @@ def mismatch(spec: RunSpec, split: str, header: Mapping[str, Any]) -> str:
 
 def is_done(folder: Path, spec: RunSpec) -> bool:
     """Return whether `folder` holds the finished run of `spec` with all predictions."""
-    record = _read(folder / "done.json")
+    record = _read(done_path(folder))
     return record.get("hash") == spec.hash and all(
         is_stored(folder, split, spec) for split in spec.splits
     )
@@ -210,7 +215,7 @@ def is_done(folder: Path, spec: RunSpec) -> bool:
 
 def was_finished(folder: Path) -> bool:
     """Return whether the run that `folder` is named after was finished there."""
-    return _read(folder / "done.json").get("hash") == folder.name
+    return _read(done_path(folder)).get("hash") == folder.name
 
 
 def read_costs(folder: Path, header: Mapping[str, Any] | None = None) -> RunCosts:
@@ -221,7 +226,7 @@ def read_costs(folder: Path, header: Mapping[str, Any] | None = None) -> RunCost
         header: the header of its predictions, as a mapping. Foreign files and those of
             former versions state the times there; `done.json` has precedence.
     """
-    record = _read(folder / "done.json") if was_finished(folder) else {}
+    record = _read(done_path(folder)) if was_finished(folder) else {}
     header = header or {}
     about = _object(header.get("about"))
     paces = [_object(pace) for pace in _object(record.get("pace")).values()] or [about]
@@ -358,7 +363,7 @@ def mark_done(folder: Path, spec: RunSpec, facts: Mapping[str, Any]) -> None:
     checkpoint_paths(folder)[1].unlink(missing_ok=True)
     (folder / "losses.json").unlink(missing_ok=True)
     record = {"hash": spec.hash, **facts}
-    _write(folder / "done.json", json.dumps(record, indent=1))
+    _write(done_path(folder), json.dumps(record, indent=1))
 
 
 def mark_failed(folder: Path, spec: RunSpec, error: str) -> None:

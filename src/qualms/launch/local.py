@@ -7,9 +7,9 @@ share an output folder.
 
 import shutil
 import sys
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +31,7 @@ from qualms.runs import (
 from qualms.spec import Part, RunSpec
 
 if TYPE_CHECKING:
+    from qualms.launch._store_runs import RunStore
     from qualms.training import Callbacks
 
 
@@ -61,6 +62,7 @@ def run_all(  # noqa: PLR0913 - the options of the command
     callbacks: "Callbacks | None" = None,
     progress: PartProgress | None = None,
     work: Work | None = None,
+    store: "RunStore | None" = None,
 ) -> Generator[RunOutcome, None, None]:
     """Make runs, and yield the outcome of each; finished runs come first.
 
@@ -81,6 +83,8 @@ def run_all(  # noqa: PLR0913 - the options of the command
         callbacks: are called after every epoch.
         progress: is called while simulated datasets are made.
         work: what trains a batch, called like `qualms.training.run_together`.
+        store: where the folders of runs are stored, if that is not `out`, which is then
+            their mirror.
     """
     if workers < 1:
         raise ValueError(f"workers must be at least 1, got {workers}")
@@ -93,6 +97,8 @@ def run_all(  # noqa: PLR0913 - the options of the command
     if pending:
         check_writable(out)
         setups = _setups(device, workers, work)
+        if store is not None:
+            setups = [replace(setup, staging=store.staging) for setup in setups]
         folders = prepare_datasets(datasets_of(pending), data, progress=progress)
         together = together or (1 if setups[0].device == "cpu" else TOGETHER)
         groups = batches(pending, together=together, workers=workers)
@@ -100,7 +106,12 @@ def run_all(  # noqa: PLR0913 - the options of the command
     # Only tests define work in the script that runs here.
     crew = partial(LocalCrew, script=work is not None)
     events = run_jobs(jobs, setups, make_crew=crew, retries=retries)
-    return _outcomes(finished, jobs, events, out, callbacks)
+    refresh = store.refresh if store else _keep
+    return _outcomes(finished, jobs, events, out, callbacks, refresh)
+
+
+def _keep(specs: Iterable[RunSpec]) -> None:
+    """Do nothing: what other launchers have finished is in the folder."""
 
 
 def datasets_of(specs: Sequence[RunSpec]) -> list[Part]:
@@ -163,6 +174,7 @@ def _outcomes(
     events: Generator[Event | RunEnd],
     out: Path,
     callbacks: "Callbacks | None",
+    refresh: Callable[[Iterable[RunSpec]], None],
 ) -> Generator[RunOutcome, None, None]:
     for spec in finished:
         mended = mend_spec(run_folder(out, spec), spec)
@@ -181,6 +193,7 @@ def _outcomes(
             else:
                 yield _outcome(event, out)
     _forget_features(jobs, out)
+    refresh(event.spec for event in busy)
     for event in busy:
         done = is_done(run_folder(out, event.spec), event.spec)
         yield _outcome(event._replace(status="skipped") if done else event, out)
