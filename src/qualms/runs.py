@@ -1,6 +1,7 @@
 """The folder of a run: the only module that knows which files it holds.
 
     OUT/<benchmark>/.features/  of a frozen backbone, while heads are trained on them
+    OUT/<benchmark>/.judged/    what judging made of runs: cells, and digests of files
     OUT/<benchmark>/<hash>/
         spec.json           what the run is
         environment.json    what it runs on: versions, device, command
@@ -134,6 +135,32 @@ def items_path(folder: Path) -> Path:
 def shared_features(benchmark: Path) -> Path:
     """Return the folder for features of frozen backbones beside the runs' folders."""
     return benchmark / ".features"
+
+
+def judged_cells(benchmark: Path) -> Path:
+    """Return the folder for judged cells beside the runs' folders."""
+    return benchmark / ".judged"
+
+
+def judged_files(folder: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Yield the files of a run that judging reads, with their paths in `folder`."""
+    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as files:
+        yield from ((file.name, file) for file in files if file.name == "done.json")
+    yield from _files_below(predictions_folder(folder), "predictions")
+
+
+def _files_below(folder: Path, name: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    try:
+        with os.scandir(folder) as files:
+            entries = list(files)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for entry in entries:
+        path = f"{name}/{entry.name}"
+        if entry.is_dir():
+            yield from _files_below(Path(entry.path), path)
+        else:
+            yield path, entry
 
 
 def checkpoint_paths(folder: Path) -> tuple[Path, Path]:

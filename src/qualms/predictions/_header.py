@@ -76,6 +76,10 @@ class Header:
         for name in _MAPPINGS:
             object.__setattr__(self, name, _as_json(name, getattr(self, name)))
 
+    def as_mapping(self) -> dict[str, Any]:
+        """Return all fields by name; their values are not copied."""
+        return {name: getattr(self, name) for name in _NAMES}
+
 
 class ParsedHeader(NamedTuple):
     """A header, the shapes that it states for arrays, and notes on unknown fields."""
@@ -251,6 +255,8 @@ def _shape(sizes: Any) -> bool:
 
 
 def _as_json(name: str, value: Mapping[str, Any]) -> Any:
+    if not value:
+        return {}
     if _deeper(value, _FIELD_DEPTH):
         raise PredictionsError(
             f"header '{name}' must not be nested more than {_FIELD_DEPTH} levels deep; "
