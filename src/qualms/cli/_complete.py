@@ -4,7 +4,15 @@ from collections.abc import Iterable, Iterator
 
 from qualms.shelf import find, names
 
-SHELVES = ("methods", "datasets", "benchmarks", "configs", "networks", "scores")
+SHELVES = (
+    "methods",
+    "datasets",
+    "benchmarks",
+    "configs",
+    "networks",
+    "scores",
+    "readers",
+)
 """Names of shelves that can be listed."""
 
 
@@ -33,6 +41,11 @@ def complete_posthoc(incomplete: str) -> list[str]:
 def complete_datasets(incomplete: str) -> list[str]:
     """Complete datasets."""
     return [name for name in names("datasets") if name.startswith(incomplete)]
+
+
+def complete_readers(incomplete: str) -> list[str]:
+    """Complete layouts of other programs."""
+    return [name for name in names("readers") if name.startswith(incomplete)]
 
 
 def complete_scores(incomplete: str) -> list[str]:
