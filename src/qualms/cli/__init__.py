@@ -7,6 +7,7 @@ import sys
 import typer
 
 from qualms.cli.check import check
+from qualms.cli.convert import convert
 from qualms.cli.docs import docs
 from qualms.cli.list import list_parts
 from qualms.cli.new import new
@@ -31,6 +32,7 @@ app = typer.Typer(
 app.command()(score)
 app.command()(refer)
 app.command()(check)
+app.command()(convert)
 app.command()(predict)
 app.command()(run)
 app.command()(report)

@@ -16,6 +16,7 @@ import typer
 from qualms.cli._complete import complete_scores
 from qualms.cli._include import Include
 from qualms.cli._outputs import refuse_overwriting
+from qualms.cli._raters import Raters
 
 if TYPE_CHECKING:
     from qualms.evaluate import ScoreOptions
@@ -121,6 +122,7 @@ def score(
         list[int] | None,
         typer.Option(help="Embeddings: also R@k, for each k that is given."),
     ] = None,
+    raters: Raters = None,
 ) -> None:
     """Score predictions files, with intervals.
 
@@ -151,6 +153,7 @@ def score(
         logits=logits,
         renormalise=renormalise,
         alpha=alpha,
+        raters=raters or (),
     )
     with _progress(options, quiet=as_json) as watched:
         scored = scores_of(options=watched, force_val=force_val, gallery=gallery)
