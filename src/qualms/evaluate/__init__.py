@@ -18,6 +18,7 @@ from qualms.evaluate.entry import (
     Scatter,
     ScoreOptions,
 )
+from qualms.evaluate.operating_points import OperatingPoint, PointOptions
 from qualms.evaluate.pairs import PairedDifference, PairedScore, compare_pairs
 from qualms.evaluate.rows import Answer, ScoreRow
 from qualms.evaluate.scoring import Scored, score, score_files
@@ -33,8 +34,10 @@ __all__ = [
     "Histogram",
     "Judgement",
     "MapSlice",
+    "OperatingPoint",
     "PairedDifference",
     "PairedScore",
+    "PointOptions",
     "Results",
     "Scatter",
     "ScoreOptions",

@@ -16,6 +16,7 @@ from qualms.evaluate.notebook import (
     pandas_frame,
     with_intervals,
 )
+from qualms.evaluate.operating_points import OperatingPoint
 from qualms.evaluate.rows import QUESTIONS, Answer, ScoreRow
 from qualms.evaluate.subsets import (
     SIDE_BY_SIDE,
@@ -42,6 +43,8 @@ class Results:
     rows: tuple[ScoreRow, ...]
     curves: tuple[Curve, ...] = ()
     histograms: tuple[Histogram, ...] = ()
+    points: tuple[OperatingPoint, ...] = ()
+    """Thresholds, where they come from, and whether they meet their target."""
     notes: tuple[str, ...] = ()
     level: float = 0.95
     resamples: int = 1000
@@ -131,6 +134,9 @@ class Results:
             rows=shown_things(self.rows, self.subsets, what=lambda row: row.key[::2]),
             curves=shown_things(self.curves, self.subsets, what=_drawn),
             histograms=shown_things(self.histograms, self.subsets, what=_drawn),
+            points=shown_things(
+                self.points, self.subsets, what=lambda point: (point.rule, point.unit)
+            ),
         )
 
     def __repr__(self) -> str:

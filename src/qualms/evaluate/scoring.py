@@ -20,6 +20,7 @@ from qualms.evaluate._results import Results
 from qualms.evaluate._validation import check_validation
 from qualms.evaluate._verdict import verdict_of
 from qualms.evaluate.entry import Judgement, ScoreOptions
+from qualms.evaluate.operating_points import PointOptions
 from qualms.evaluate.rows import ScoreRow
 from qualms.evaluate.segmented import measuring
 from qualms.evaluate.subsets import require_subset, shown_subsets
@@ -66,6 +67,7 @@ def score(  # noqa: PLR0913 - the options of the command
     by_group: bool | None = None,
     subset: str | None = None,
     uncertainty: str | None = None,
+    points: PointOptions | None = None,
 ) -> Results:
     """Return every score of a predictions file, with intervals, as `qualms score` does.
 
@@ -94,8 +96,10 @@ def score(  # noqa: PLR0913 - the options of the command
         uncertainty: Name of the uncertainty that the verdict and the main scores judge.
             By default the one that the header names, else the first array
             `uncertainty/<name>` of the file, else the entropy.
+        points: Thresholds at which items of two classes, or of classes that are
+            positive and others, are judged (docs/operating_points.md).
 
-    The last seven override `options`.
+    The last eight override `options`.
     """
     arguments = {
         "resamples": resamples,
@@ -105,6 +109,7 @@ def score(  # noqa: PLR0913 - the options of the command
         "by_group": by_group,
         "subset": subset,
         "uncertainty": uncertainty,
+        "points": points,
     }
     changes: dict[str, Any] = {k: v for k, v in arguments.items() if v is not None}
     reader = _Reader(task, logits, renormalise, alpha)
@@ -153,6 +158,7 @@ def _scored(
         rows=rows,
         curves=judgement.curves,
         histograms=judgement.histograms,
+        points=judgement.points,
         notes=(
             *judgement.warnings,
             *dead,
@@ -278,6 +284,11 @@ def judge_file(
         raise ValueError(
             f"{predictions.source} holds {predictions.task}; a gallery and the nearest "
             "items are for embeddings, leave them out"
+        )
+    if predictions.task != "classification" and options.points.asked:
+        raise ValueError(
+            f"{predictions.source} holds {predictions.task}; thresholds at which items "
+            "are called positive are for classification, leave them out"
         )
     judge: TaskJudge = find("evaluate.tasks", predictions.task)
     return with_declared_scores(judge(predictions, val, options), predictions, options)

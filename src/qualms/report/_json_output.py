@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 
 from qualms import __version__
 from qualms.arrays import Array
-from qualms.evaluate import Comparison, Curve, Results, Scored, ScoreRow
+from qualms.evaluate import (
+    Comparison,
+    Curve,
+    OperatingPoint,
+    Results,
+    Scored,
+    ScoreRow,
+)
 from qualms.labels import labels_text
 from qualms.report._csv_files import write_records
 
@@ -55,8 +62,22 @@ def _file(result: Results) -> dict[str, Any]:
             }
             for answer in result.verdict
         ],
+        "points": [_point(point) for point in result.points],
         "scores": [_row(row) for row in result.rows],
         "curves": [_curve(curve) for curve in result.curves],
+    }
+
+
+def _point(point: OperatingPoint) -> dict[str, Any]:
+    return {
+        "threshold": point.rule,
+        "unit": point.unit,
+        "subset": point.subset,
+        # Infinite where all items are called, or none is.
+        "value": _number(point.threshold),
+        "source": point.source,
+        "answer": point.answer,
+        "because": point.because,
     }
 
 
