@@ -18,6 +18,7 @@ from qualms.evaluate.entry import (
     Scatter,
     ScoreOptions,
 )
+from qualms.evaluate.group_spreads import GroupSpread
 from qualms.evaluate.operating_points import OperatingPoint, PointOptions
 from qualms.evaluate.pairs import PairedDifference, PairedScore, compare_pairs
 from qualms.evaluate.rows import Answer, ScoreRow
@@ -31,6 +32,7 @@ __all__ = [
     "Contrast",
     "Curve",
     "Entry",
+    "GroupSpread",
     "Histogram",
     "Judgement",
     "MapSlice",

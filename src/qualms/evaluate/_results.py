@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from qualms.evaluate.entry import Curve, Histogram
+from qualms.evaluate.group_spreads import GroupSpread
 from qualms.evaluate.main_scores import main_rows
 from qualms.evaluate.notebook import (
     SIGNS,
@@ -45,6 +46,8 @@ class Results:
     histograms: tuple[Histogram, ...] = ()
     points: tuple[OperatingPoint, ...] = ()
     """Thresholds, where they come from, and whether they meet their target."""
+    groups: tuple[GroupSpread, ...] = ()
+    """How far groups lie apart, score by score, where scores are by group."""
     notes: tuple[str, ...] = ()
     level: float = 0.95
     resamples: int = 1000
@@ -136,6 +139,11 @@ class Results:
             histograms=shown_things(self.histograms, self.subsets, what=_drawn),
             points=shown_things(
                 self.points, self.subsets, what=lambda point: (point.rule, point.unit)
+            ),
+            groups=shown_things(
+                self.groups,
+                self.subsets,
+                what=lambda each: (each.score, each.array, each.detail),
             ),
         )
 

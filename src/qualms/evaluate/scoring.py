@@ -20,10 +20,11 @@ from qualms.evaluate._results import Results
 from qualms.evaluate._validation import check_validation
 from qualms.evaluate._verdict import verdict_of
 from qualms.evaluate.entry import Judgement, ScoreOptions
+from qualms.evaluate.group_spreads import group_spreads
 from qualms.evaluate.operating_points import PointOptions
 from qualms.evaluate.rows import ScoreRow
 from qualms.evaluate.segmented import measuring
-from qualms.evaluate.subsets import require_subset, shown_subsets
+from qualms.evaluate.subsets import group_arrays, require_subset, shown_subsets
 from qualms.predictions import (
     Frame,
     Header,
@@ -136,7 +137,7 @@ def _scored(
     notes: tuple[str, ...] = ()
     if val is not None:
         notes = check_validation(predictions, val, force=force_val, shared=shared_val)
-    if options.by_group and predictions.get("group") is None:
+    if options.by_group and not group_arrays(predictions):
         notes = (*notes, NO_GROUPS)
     with shared_sorts(), measuring(options) as options:
         judgement, chosen = with_chosen_first(
@@ -159,6 +160,7 @@ def _scored(
         curves=judgement.curves,
         histograms=judgement.histograms,
         points=judgement.points,
+        groups=group_spreads(rows, judgement.design, options.level),
         notes=(
             *judgement.warnings,
             *dead,

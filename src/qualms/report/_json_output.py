@@ -15,11 +15,13 @@ from qualms.arrays import Array
 from qualms.evaluate import (
     Comparison,
     Curve,
+    GroupSpread,
     OperatingPoint,
     Results,
     Scored,
     ScoreRow,
 )
+from qualms.inference import Bounded
 from qualms.labels import labels_text
 from qualms.report._csv_files import write_records
 
@@ -63,6 +65,7 @@ def _file(result: Results) -> dict[str, Any]:
             for answer in result.verdict
         ],
         "points": [_point(point) for point in result.points],
+        "groups": [_groups(spread) for spread in result.groups],
         "scores": [_row(row) for row in result.rows],
         "curves": [_curve(curve) for curve in result.curves],
     }
@@ -79,6 +82,28 @@ def _point(point: OperatingPoint) -> dict[str, Any]:
         "answer": point.answer,
         "because": point.because,
     }
+
+
+def _groups(spread: GroupSpread) -> dict[str, Any]:
+    return {
+        "score": spread.score,
+        "settings": dict(spread.settings),
+        "subset": spread.subset,
+        "array": spread.array,
+        "groups": list(spread.groups),
+        "left_out": list(spread.left_out),
+        "worst": spread.worst,
+        "least": _bounded(spread.least),
+        "best": spread.best,
+        "gap": _bounded(spread.gap),
+        "differences": {
+            name: _bounded(gap) for name, gap in spread.differences.items()
+        },
+    }
+
+
+def _bounded(number: Bounded) -> dict[str, Any]:
+    return {name: _number(value) for name, value in number._asdict().items()}
 
 
 def _row(row: ScoreRow) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from qualms.evaluate import Results, with_shown_items
+from qualms.report._group_spreads import spread_tables
 from qualms.report._operating_points import point_tables
 from qualms.report._scored import difference_table, score_notes
 from qualms.report.site.charts import figure_of, on_paper
@@ -73,7 +74,7 @@ def _sections(group: FileGroup, *, paper: bool) -> Iterator[Fragment]:
         "Main scores",
         table_fragment(main, f"{group.slug}-main-scores", title=False, by_line=True),
     )
-    for table in point_tables(scored):
+    for table in (*point_tables(scored), *spread_tables(scored)):
         place = slug(f"{group.slug}-{table.name}")
         yield section(
             f"{place}-section",
