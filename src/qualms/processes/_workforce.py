@@ -11,7 +11,7 @@ from threading import Lock, Thread
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
-from qualms.processes._crew import Channel, LocalCrew, Lost, Worker, packed
+from qualms.processes._crew import Channel, Crew, LocalCrew, Lost, Worker, packed
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -71,6 +71,7 @@ class Workforce:
         environment: Mapping[str, str] | None = None,
         script: bool = True,
         patience: int = 0,
+        crew: Callable[[], Crew] | None = None,
     ) -> None:
         """Make a workforce without processes.
 
@@ -79,11 +80,12 @@ class Workforce:
             environment: environment variables of the processes.
             script: whether they import the main script, see `LocalCrew`.
             patience: work before which no processes are started, see `takes`.
+            crew: makes the crew of these processes; a `LocalCrew` by default.
         """
         self._most = workers
         self._patience = patience
         self._environment = environment
-        self._crew = LocalCrew(script=script)
+        self._crew = LocalCrew(script=script) if crew is None else crew()
         self._workers: list[Worker] = []
         self._lock = Lock()
         self._over = ""
