@@ -27,7 +27,9 @@ MOST_BYTES = 500_000
 SERIOUS = ("serious", "critical")
 DRAWN = "[...qualms.waiting.keys()].length === 0"
 FOLDED = "document.querySelectorAll('details').forEach((d) => { d.open = true; })"
-QUALITY = 45
+FRONT = "index"
+"""The page whose first screen is a picture of its own."""
+QUALITY = 42
 """Of compressed pictures."""
 WIDEST = 1000
 """Pixels that they are wide at most."""
@@ -134,6 +136,9 @@ def visited(browser: Browser, path: Path) -> Visit:
         visit.heights.append(height)
         visit.sideways += [width - size[0]] if width > size[0] else []
         page.evaluate(FOLDED)
+        draw_all(page)
+        opened_width = page.evaluate("document.documentElement.scrollWidth")
+        visit.sideways += [opened_width - size[0]] if opened_width > size[0] else []
         visit.axe += list(axe_findings(page))
         if not dark:
             visit.paper = page.pdf(prefer_css_page_size=True).count(b"/Type /Page\n")
@@ -205,14 +210,22 @@ def take_pictures(
             height = min(page.evaluate("document.body.scrollHeight"), most)
             area = {"x": 0, "y": 0, "width": size[0], "height": height}
             shot = page.screenshot(full_page=True, clip=area)
-            picture = Image.open(BytesIO(shot)).convert("RGB")
+            picture = picture_of(shot)
             stem = folder / f"{path.stem}-{name}"
             if whole:
                 picture.save(stem.with_suffix(".png"))
             else:
                 picture.thumbnail((WIDEST, 10**5), Image.Resampling.LANCZOS)
                 picture.save(stem.with_suffix(".webp"), quality=QUALITY, method=6)
+            if path.stem == FRONT and name == "desktop" and not whole:
+                first = picture_of(page.screenshot())
+                first.save(folder / "first.webp", quality=80, method=6)
             page.context.close()
+
+
+def picture_of(shot: bytes) -> Image.Image:
+    """Return a picture of the bytes of a screenshot."""
+    return Image.open(BytesIO(shot)).convert("RGB")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ their columns, and their lines chosen by labels.
 """
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
@@ -133,6 +134,15 @@ def comparable(table: Table, cell: TableCell) -> bool:
 def signed(number: str) -> str:
     """Return a number with the sign that printers use for minus."""
     return number.replace("-", "\N{MINUS SIGN}")
+
+
+def signed_words(words: str) -> str:
+    """Return words with that sign before negative numbers.
+
+    >>> signed_words("two-sided -0.2 (-0.3 to 0.1)").replace("\N{MINUS SIGN}", "minus ")
+    'two-sided minus 0.2 (minus 0.3 to 0.1)'
+    """
+    return re.sub(r"(?<![\w.])-(?=[\d.])", "\N{MINUS SIGN}", words)
 
 
 def decimals_of(column: Column, cells: Sequence[TableCell]) -> int | None:

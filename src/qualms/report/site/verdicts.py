@@ -5,7 +5,6 @@ claim without a rule; `RULES` states them, and stands folded below the sentences
 """
 
 import math
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -15,7 +14,7 @@ from qualms.evaluate import Results
 from qualms.evaluate.rows import QUESTIONS
 from qualms.report.benchmark_report import BenchmarkReport, EffectAnswer
 from qualms.report.site.markup import Child, Html, element, link, name
-from qualms.report.site.tables import decimals_of, signed
+from qualms.report.site.tables import decimals_of, signed, signed_words
 from qualms.report.table import Column, Table, TableCell, interval_text, with_spread
 
 RULES = (
@@ -132,17 +131,12 @@ def file_sentences(results: Results, anchor: str) -> list[Sentence]:
             words=[
                 f"{QUESTIONS[answer.question]} ",
                 element("b", answer.words or answer.answer),
-                f": {_printed(answer.because)}",
+                f": {signed_words(answer.because)}",
             ],
             evidence=anchor,
         )
         for answer in results.verdict
     ]
-
-
-def _printed(words: str) -> str:
-    """Return words with the sign that printers use before negative numbers."""
-    return re.sub(r"(?<![\w.])-(?=\d)", "\N{MINUS SIGN}", words)
 
 
 def sentence_list(sentences: Sequence[Sentence], *, rules: str = RULES) -> Html | None:

@@ -11,6 +11,7 @@ from qualms.report.site.leaderboard import leaderboard, main_tables
 from qualms.report.site.markup import Child, Html, element, link, name
 from qualms.report.site.page import Fragment, Page, fragment, section, slug
 from qualms.report.site.table_pages import PlacedTable, placed_tables
+from qualms.report.site.tables import signed_words
 from qualms.report.site.verdicts import benchmark_sentences, sentence_list
 from qualms.wording import plural
 
@@ -140,7 +141,7 @@ def _answer_table(answers: Sequence[EffectAnswer]) -> Html:
             element(
                 "div",
                 element("p", a.text),
-                element("p", a.numbers, class_="small") if a.numbers else None,
+                element("p", signed_words(a.numbers), class_="small") if a.numbers else None,
                 element("p", a.meaning, class_="small") if a.meaning else None,
             ),
         )
