@@ -354,3 +354,25 @@ def test_nothing_is_said_of_the_time_left_where_no_epoch_has_ended(server, tmp_p
     assert shown["left"] is None
     (runs / "mine" / "requested.json").write_text("damaged")
     assert state(server)["counts"] == {"under way": 1}
+
+
+def test_the_live_page_has_its_style_and_script_before_there_is_a_site(tmp_path):
+    site = LiveSite(tmp_path / "none", [tmp_path / "runs"], lambda: tmp_path)
+    made_run(tmp_path / "runs", losses=(1.0,))
+    server = LiveServer(site, LiveRuns([tmp_path / "runs"]))
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    page = ask(server, "")[1].decode()
+    for path, kind in (
+        ("assets/site.js", "text/javascript"),
+        ("assets/site.css", "text/css"),
+        ("live.js", "text/javascript"),
+        ("live.css", "text/css"),
+    ):
+        assert path in page
+        answer, body = ask(server, path)
+        assert answer.status == 200
+        assert answer.headers["Content-Type"].startswith(kind)
+        assert len(body) > 500
+    server.shutdown()
+    server.server_close()

@@ -141,7 +141,9 @@ def _answer_table(answers: Sequence[EffectAnswer]) -> Html:
             element(
                 "div",
                 element("p", a.text),
-                element("p", signed_words(a.numbers), class_="small") if a.numbers else None,
+                element("p", signed_words(a.numbers), class_="small")
+                if a.numbers
+                else None,
                 element("p", a.meaning, class_="small") if a.meaning else None,
             ),
         )
