@@ -120,7 +120,8 @@ def score(
             metavar="RULE",
             help="Two classes: also sensitivity, PPV ... where P(y=1) is at least 0.3,"
             " or where --val says: sensitivity=0.9, specificity=0.8, youden, cost=5,"
-            " promised-sensitivity=0.9. May be repeated (`qualms docs operating_points`).",
+            " promised-sensitivity=0.9. May be repeated. See `qualms docs "
+            "operating_points`.",
         ),
     ] = None,
     meets: Annotated[
