@@ -73,7 +73,8 @@ def refer(
         int, typer.Option(min=0, help="Seed that draws one item of each cluster.")
     ] = 0,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON (docs/refer.md), nothing else.")
+        bool,
+        typer.Option("--json", help="Print JSON (`qualms docs refer`), nothing else."),
     ] = False,
 ) -> None:
     """Choose which items an expert must see.

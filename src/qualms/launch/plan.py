@@ -119,7 +119,7 @@ def check_data(function: Declared, *, given: bool) -> None:
     if takes and not given:
         raise ValueError(
             f"{name} is about your own data: name a folder, a table in CSV or a TOML"
-            " file with --from (docs/own_data.md)"
+            " file with --from (`qualms docs own_data`)"
         )
     if given and not takes:
         shelf = _benchmarks()

@@ -13,6 +13,7 @@ from qualms.evaluate._prediction_sets import (
     conformal_entries,
     enough_of_each_class,
 )
+from qualms.evaluate._thresholds import KnownItems, judge_points
 from qualms.evaluate.chosen_uncertainty import chosen_uncertainty
 from qualms.evaluate.drawings import (
     histograms,
@@ -125,12 +126,19 @@ def classification(
     if val is not None and known_val is not None:
         design = design.joined(design_of(val))
         entries += _sets(predictions, everyone, (val, known_val), chosen, options)
+    points = judge_points(
+        KnownItems(predictions, everyone.probs, np.arange(predictions.n)),
+        _judged_validation(val, known_val),
+        chosen,
+        design,
+        options,
+    )
     drawn = drawn_subsets(chosen)
     first = chosen_uncertainty(
         predictions, everyone.unsure, requested=options.uncertainty
     )
     return Judgement(
-        entries=tuple(entries),
+        entries=(*entries, *points.entries),
         curves=(
             *curves,
             *_ood_roc(predictions, everyone),
@@ -144,6 +152,7 @@ def classification(
             *unknown_notes(predictions),
         ),
         design=design,
+        points=points.points,
     )
 
 
@@ -174,6 +183,14 @@ def _validation(predictions: Predictions, val: Predictions) -> Probabilities:
     index = known_items(val)
     probs = scores.mean_probabilities(val.arrays["probs"])[index]
     return Probabilities(probs, val.arrays["target"][index])
+
+
+def _judged_validation(
+    val: Predictions | None, known: Probabilities | None
+) -> KnownItems | None:
+    if val is None or known is None:
+        return None
+    return KnownItems(val, known.probs, known_items(val))
 
 
 def _fitted(val: Probabilities | None) -> dict[str, Fitted]:
