@@ -27,7 +27,7 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
@@ -82,6 +82,10 @@ class RunLosses(NamedTuple):
     """How often its process was lost, and its machine was not."""
     error: str = ""
     """Why it is not tried again; '' if it is."""
+
+
+REQUEST = "requested.json"
+"""File in the folder of a benchmark that lists the runs that were asked for last."""
 
 
 class RunProgress(NamedTuple):
@@ -293,6 +297,23 @@ def read_progress(folder: Path) -> RunProgress | None:
         epochs=tuple(filter(None, map(_line_object, lines))),
         sign=max((_changed(path) for path in folder.glob("*")), default=0.0),
     )
+
+
+def note_request(out: Path, specs: Iterable[RunSpec]) -> None:
+    """Note below `out` which runs were asked for last, for those who watch them."""
+    hashes: dict[str, list[str]] = {}
+    for spec in specs:
+        hashes.setdefault(spec.benchmark, []).append(spec.hash)
+    for benchmark, runs in hashes.items():
+        folder = out / benchmark
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(folder / REQUEST, json.dumps({"runs": runs}))
+
+
+def requested_runs(folder: Path) -> tuple[str, ...]:
+    """Return the hashes of the runs that were asked for last of a benchmark."""
+    runs = _read(folder / REQUEST).get("runs")
+    return tuple(map(str, runs)) if isinstance(runs, list) else ()
 
 
 def log_end(folder: Path, size: int) -> str:

@@ -212,7 +212,7 @@ def score(
         if html is not None:
             from qualms.report.site import write_page
 
-            write_page(scored, html, command=_command())
+            write_page(scored, html, command=_command(), sources=files)
             written.insert(0, html)
     finally:  # scores are printed even if the disk is full
         if as_json:

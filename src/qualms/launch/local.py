@@ -24,6 +24,7 @@ from qualms.runs import (
     is_done,
     log_path,
     mend_spec,
+    note_request,
     remade,
     run_folder,
     shared_features,
@@ -96,6 +97,7 @@ def run_all(  # noqa: PLR0913 - the options of the command
     jobs: list[Job] = []
     if pending:
         check_writable(out)
+        note_request(out, unique)
         setups = _setups(device, workers, work)
         if store is not None:
             setups = [replace(setup, staging=store.staging) for setup in setups]
