@@ -43,7 +43,7 @@ def system(address):
     return s3fs.S3FileSystem(
         key="test",
         secret="test",
-        client_kwargs={"endpoint_url": address, "region_name": "us-east-1"},
+        client_kwargs={"endpoint_url": address},
         use_listings_cache=False,
         skip_instance_cache=True,
     )

@@ -83,7 +83,12 @@ def run(
     continue. Exit code 1 means that runs failed, which are listed with their logs, or
     that predictions cannot be read, which are listed with what to do.
     """
-    from qualms.cli._running import show_brief, show_judged, show_plans
+    from qualms.cli._running import (
+        show_brief,
+        show_judged,
+        show_plans,
+        stopping_on_request,
+    )
     from qualms.launch import RunRequest, parse_options
     from qualms.launch.benchmarking import (
         ResultsOutput,
@@ -112,15 +117,9 @@ def run(
         return
     command = shlex.join(["qualms", *sys.argv[1:]])
     show = show_brief if brief else show_judged
-    try:
+    output = ResultsOutput(command, show=show) if judge else None
+    with stopping_on_request():
         report = run_plans(
-            plans,
-            resources,
-            named="/" in benchmark,
-            output=ResultsOutput(command, show=show) if judge else None,
-            brief=brief,
+            plans, resources, named="/" in benchmark, output=output, brief=brief
         )
-    except KeyboardInterrupt:
-        typer.echo("interrupted; finished work is kept, run again to go on", err=True)
-        raise typer.Exit(130) from None
     raise typer.Exit(0 if report.is_complete else 1)

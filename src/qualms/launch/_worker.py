@@ -269,6 +269,12 @@ def _redirect(out: int, err: int) -> None:
 
 def _sentence(error: Exception) -> str:
     """Return the first line of an error, with its type if it is not one of ours."""
+    if isinstance(error, MemoryError):
+        return (
+            f"this machine has too little memory ({str(error) or 'no more to be had'});"
+            " use fewer --workers or a smaller batch and run again, what is done is"
+            " kept"
+        )
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return "the disk is full; free space and run again, what is done is kept"
     if isinstance(error, OSError) and error.filename and error.strerror:
