@@ -1,6 +1,7 @@
 """The folder of a run: the only module that knows which files it holds.
 
     OUT/<benchmark>/.features/  of a frozen backbone, while heads are trained on them
+    OUT/<benchmark>/.judged/    what judging made of runs: cells, and digests of files
     OUT/<benchmark>/<hash>/
         spec.json           what the run is
         environment.json    what it runs on: versions, device, command
@@ -10,6 +11,7 @@
         items.json          the training items that a rule chose
         checkpoint.pt       the last checkpoint, and checkpoint.previous.pt before it
         predictions/        the predictions of each split
+        losses.json         how often its process, or its machine, was lost
         failed.json         why the last attempt failed
         done.json           written last: the run is finished, and what it cost
 
@@ -24,6 +26,7 @@ import math
 import os
 import platform
 import subprocess
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -68,6 +71,17 @@ class RunCosts(NamedTuple):
     """Seconds to predict an item, as a mean over splits."""
     per_crop: float | None = None
     """Seconds to predict the crop of an item, if crops are predicted."""
+
+
+class RunLosses(NamedTuple):
+    """Lost processes of a run that is not done."""
+
+    lost: int = 0
+    """How often its process or its machine was lost."""
+    killed: int = 0
+    """How often its process was lost, and its machine was not."""
+    error: str = ""
+    """Why it is not tried again; '' if it is."""
 
 
 class RunProgress(NamedTuple):
@@ -121,6 +135,32 @@ def items_path(folder: Path) -> Path:
 def shared_features(benchmark: Path) -> Path:
     """Return the folder for features of frozen backbones beside the runs' folders."""
     return benchmark / ".features"
+
+
+def judged_cells(benchmark: Path) -> Path:
+    """Return the folder for judged cells beside the runs' folders."""
+    return benchmark / ".judged"
+
+
+def judged_files(folder: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Yield the files of a run that judging reads, with their paths in `folder`."""
+    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as files:
+        yield from ((file.name, file) for file in files if file.name == "done.json")
+    yield from _files_below(predictions_folder(folder), "predictions")
+
+
+def _files_below(folder: Path, name: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    try:
+        with os.scandir(folder) as files:
+            entries = list(files)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for entry in entries:
+        path = f"{name}/{entry.name}"
+        if entry.is_dir():
+            yield from _files_below(Path(entry.path), path)
+        else:
+            yield path, entry
 
 
 def checkpoint_paths(folder: Path) -> tuple[Path, Path]:
@@ -348,6 +388,7 @@ def tidy(folder: Path) -> None:
 def mark_done(folder: Path, spec: RunSpec, facts: Mapping[str, Any]) -> None:
     """Record that the run is finished, with `facts` about it as JSON values."""
     checkpoint_paths(folder)[1].unlink(missing_ok=True)
+    (folder / "losses.json").unlink(missing_ok=True)
     record = {"hash": spec.hash, **facts}
     _write(done_path(folder), json.dumps(record, indent=1))
 
@@ -356,6 +397,33 @@ def mark_failed(folder: Path, spec: RunSpec, error: str) -> None:
     """Record why the run failed, in one sentence."""
     record = {"hash": spec.hash, "error": error, "when": _now()}
     _write(folder / "failed.json", json.dumps(record, indent=1))
+
+
+def read_losses(folder: Path, *, since: float) -> RunLosses:
+    """Return how often the process of a run was lost.
+
+    What was counted for a run that was given up is forgotten by launchers that start
+    later: their users ask for another attempt.
+
+    Args:
+        folder: the folder of the run.
+        since: when the launcher started, in seconds since 1970.
+    """
+    record = _read(folder / "losses.json")
+    losses = RunLosses(*(record.get(name, 0) for name in ("lost", "killed")))
+    if "error" not in record:
+        return losses
+    earlier = record.get("when", 0.0) < since
+    return RunLosses() if earlier else losses._replace(error=str(record["error"]))
+
+
+def count_loss(folder: Path, losses: RunLosses) -> None:
+    """Record that the process of a run was lost, or why the run is given up."""
+    folder.mkdir(parents=True, exist_ok=True)
+    record: dict[str, Any] = {"lost": losses.lost, "killed": losses.killed}
+    if losses.error:
+        record |= {"error": losses.error, "when": time.time()}
+    _write(folder / "losses.json", json.dumps(record, indent=1))
 
 
 def environment() -> dict[str, Any]:

@@ -37,7 +37,7 @@ from qualms.launch.progress import (
     runs_view,
     waiting_for,
 )
-from qualms.runs import check_place, check_writable
+from qualms.runs import check_place, check_writable, judged_cells
 from qualms.shelf import broken, find, include
 from qualms.spec import digest
 from qualms.study import RunPlan
@@ -557,7 +557,9 @@ def _judge(plan: RunPlan, resources: Resources, output: ResultsOutput) -> Judged
     console = Console()
     folder = results_folder(plan, resources.out)
     with waiting_for("judging", console):
-        results = replace(judge_plan(plan, resources.out), html=notebook_html)
+        cells = judged_cells(resources.out / plan.benchmark.name)
+        results = judge_plan(plan, resources.out, cells=cells)
+        results = replace(results, html=notebook_html)
     judged = JudgedPlan(results, folder, None)
     try:  # before showing, since a closed pipe would end the command
         if output.write:
