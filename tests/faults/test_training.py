@@ -43,6 +43,7 @@ def resumed(out, runs, cache, undisturbed):
     return ended
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full(tmp_path, cache, undisturbed, report):
     done, run = spec(1), spec(0)
     with small_disk(tmp_path / "disk", "4m") as out:
@@ -73,6 +74,7 @@ def test_a_disk_that_is_full(tmp_path, cache, undisturbed, report):
     )
 
 
+@pytest.mark.slow
 def test_an_output_that_cannot_be_written_to(tmp_path, cache, undisturbed, report):
     done = spec(1)
     with small_disk(tmp_path / "disk", "32m") as out:
@@ -109,6 +111,7 @@ def test_an_output_that_is_removed(tmp_path, cache, undisturbed, report):
     )
 
 
+@pytest.mark.slow
 def test_a_clock_that_jumps(tmp_path, cache, undisturbed, report, monkeypatch):
     out, run = tmp_path / "out", spec(0)
     jumps = iter([0.0, 2e9])
@@ -150,6 +153,7 @@ def damaged(cache, folder, change):
         ),
     ],
 )
+@pytest.mark.slow
 def test_a_damaged_cache(tmp_path, cache, undisturbed, report, fault, change):
     out, runs = tmp_path / "out", [spec(0), spec(1)]
     train(out, runs[:1], cache)
@@ -203,6 +207,7 @@ def test_a_dataset_that_changes_under_a_cache(tmp_path, cache, undisturbed, repo
     )
 
 
+@pytest.mark.slow
 def test_a_damaged_checkpoint(tmp_path, cache, undisturbed, report):
     out, run = tmp_path / "out", spec(0)
     train(out, [run], cache, work=after_epoch(3, stop))
@@ -241,6 +246,7 @@ def test_a_machine_without_memory(tmp_path, cache, undisturbed, report):
     )
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_not_a_number(tmp_path, cache, undisturbed, report):
     out, runs = tmp_path / "out", [spec(0, lr=1e30), spec(1)]
     ended = train(out, runs, cache)
@@ -256,6 +262,7 @@ def test_a_loss_that_is_not_a_number(tmp_path, cache, undisturbed, report):
     )
 
 
+@pytest.mark.slow
 def test_an_included_part_that_changes(tmp_path, cache, undisturbed, report):
     path = tmp_path / "faulty_part.py"
     code = '"""A method (Nobody, 2026)."""\n\nfrom qualms.methods import Method\n\n\n'
@@ -282,6 +289,7 @@ def test_an_included_part_that_changes(tmp_path, cache, undisturbed, report):
     )
 
 
+@pytest.mark.slow
 def test_predictions_that_are_swapped(tmp_path, cache, undisturbed, report):
     out, runs = tmp_path / "out", [spec(0), spec(1)]
     train(out, runs, cache)
@@ -303,6 +311,7 @@ def test_predictions_that_are_swapped(tmp_path, cache, undisturbed, report):
     )
 
 
+@pytest.mark.slow
 def test_a_store_that_fails(tmp_path, cache, undisturbed, report, monkeypatch, capsys):
     runs, run = fake_runs(monkeypatch, tmp_path, patience=0.2), spec(0)
     monkeypatch.setattr("qualms.launch._store_runs.BRIEFLY", 0.2)
@@ -329,6 +338,7 @@ def test_a_store_that_fails(tmp_path, cache, undisturbed, report, monkeypatch, c
     )
 
 
+@pytest.mark.slow
 def test_epochs_are_counted(tmp_path, cache):
     """The other tests rely on it."""
     run = spec(0)
