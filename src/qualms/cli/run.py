@@ -113,7 +113,8 @@ def run(
     plans = plans_for(benchmark, request, resources, source)
     if dry_run:
         show_plans(plans, resources)
-        check_plans(plans, resources, named="/" in benchmark)
+        for note in check_plans(plans, resources, named="/" in benchmark):
+            typer.echo(f"note: {note}")
         return
     command = shlex.join(["qualms", *sys.argv[1:]])
     show = show_brief if brief else show_judged

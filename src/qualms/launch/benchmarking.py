@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.console import Console
 
 from qualms.launch._devices import check_installed, default_workers, devices_for
+from qualms.launch._dry_run import check_runs
 from qualms.launch._links import link_predictions
 from qualms.launch._own_data import given_text, with_data
 from qualms.launch._store import StoreError, is_address
@@ -366,8 +367,14 @@ def run_plans(
         _print_failed(report.failed)  # last, where users see it
 
 
-def check_plans(plans: Sequence[RunPlan], resources: Resources, *, named: bool) -> None:
-    """Raise what `run_plans` would raise before the first run starts."""
+def check_plans(
+    plans: Sequence[RunPlan], resources: Resources, *, named: bool
+) -> tuple[str, ...]:
+    """Raise what `run_plans` would raise, or what its runs would be refused for.
+
+    Returns:
+        Notes on what could not be checked without making data.
+    """
     specs = [
         spec
         for plan in plans
@@ -375,13 +382,13 @@ def check_plans(plans: Sequence[RunPlan], resources: Resources, *, named: bool) 
     ]
     pending = pending_runs(specs, resources.out)
     if not pending:
-        return
+        return ()
     check_installed()
     devices_for(resources.device)
     check_place(resources.out)
     if resources.store is not None:
         resources.store.check()
-    check_prepared(datasets_of(pending), resources.data)
+    return check_runs(pending, check_prepared(datasets_of(pending), resources.data))
 
 
 def data_line(dataset: RequiredDataset) -> str:
