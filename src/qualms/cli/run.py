@@ -52,6 +52,26 @@ def run(
     together: Annotated[
         int | None, typer.Option(min=1, help="Seeds that one process trains at once.")
     ] = None,
+    launcher: Annotated[
+        str, typer.Option(help="local, or ray: on the nodes of a Ray cluster.")
+    ] = "local",
+    address: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="The Ray cluster; one of its own by default.",
+            show_default=False,
+        ),
+    ] = "",
+    cpus: Annotated[
+        float | None, typer.Option(help="Ray: cores of each process; 1 by default.")
+    ] = None,
+    gpus: Annotated[
+        float | None, typer.Option(help="Ray: GPUs of each process, e.g. 0.5.")
+    ] = None,
+    retries: Annotated[
+        int, typer.Option(help="New attempts after a process or node was lost.")
+    ] = 3,
     option: Annotated[
         list[str] | None,
         typer.Option("-o", help="epochs=3, method.rate=0.2, network.width=8 ..."),
@@ -79,7 +99,7 @@ def run(
     that predictions cannot be read, which are listed with what to do.
     """
     from qualms.cli._running import show_brief, show_judged, show_plans
-    from qualms.launch import RunRequest, data_root, parse_options
+    from qualms.launch import Engine, RunRequest, data_root, parse_options
     from qualms.launch.benchmarking import (
         Resources,
         ResultsOutput,
@@ -103,6 +123,9 @@ def run(
         workers=workers,
         device=device,
         together=together,
+        engine=Engine(
+            launcher=launcher, address=address, cpus=cpus, gpus=gpus, retries=retries
+        ),
     )
     plans = plans_for(benchmark, request, resources, source)
     if dry_run:

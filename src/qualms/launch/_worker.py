@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from qualms.datasets import open_dataset
+from qualms.launch._devices import device_here
 from qualms.processes import Channel, Event, Message, Relay, locked
 from qualms.runs import describe, is_done, lock_path, log_path, mark_failed, tidy
 from qualms.shelf import outside_error, source_of
@@ -85,6 +86,7 @@ class WorkerSetup:
     """Device, threads and task of a worker."""
 
     device: str
+    """"auto" and "cuda" stand for all GPUs that the worker sees, for each run."""
     threads: int
     command: list[str]
     work: Work | None = None
@@ -168,15 +170,16 @@ def _train(
         with _logged(folders):
             try:
                 now = datetime.now().astimezone().isoformat(timespec="seconds")
-                sys.stdout.write(f"{now}: starts on {setup.device}\n")
+                device = device_here(setup.device)
+                sys.stdout.write(f"{now}: starts on {device}\n")
                 work = setup.work or _run_together()
                 for spec, folder in runs:
                     _check_sources(spec)
                     tidy(folder)
-                    facts = {"device": setup.device, "command": setup.command}
+                    facts = {"device": device, "command": setup.command}
                     describe(folder, spec, facts)
                 callbacks, opened = Relay(send), _open(data)
-                work(specs, opened, folders, device=setup.device, callbacks=callbacks)
+                work(specs, opened, folders, device=device, callbacks=callbacks)
             except Exception:
                 traceback.print_exc()
                 raise
