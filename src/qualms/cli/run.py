@@ -57,6 +57,26 @@ def run(
     together: Annotated[
         int | None, typer.Option(min=1, help="Seeds that one process trains at once.")
     ] = None,
+    launcher: Annotated[
+        str, typer.Option(help="local, or ray: on the nodes of a Ray cluster.")
+    ] = "local",
+    address: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="The Ray cluster; one of its own by default.",
+            show_default=False,
+        ),
+    ] = "",
+    cpus: Annotated[
+        float | None, typer.Option(help="Ray: cores of each process; 1 by default.")
+    ] = None,
+    gpus: Annotated[
+        float | None, typer.Option(help="Ray: GPUs of each process, e.g. 0.5.")
+    ] = None,
+    retries: Annotated[
+        int, typer.Option(help="New attempts after a process or node was lost.")
+    ] = 3,
     option: Annotated[
         list[str] | None,
         typer.Option("-o", help="epochs=3, method.rate=0.2, network.width=8 ..."),
@@ -89,7 +109,7 @@ def run(
         show_plans,
         stopping_on_request,
     )
-    from qualms.launch import RunRequest, parse_options
+    from qualms.launch import Engine, RunRequest, parse_options
     from qualms.launch.benchmarking import (
         ResultsOutput,
         check_plans,
@@ -108,7 +128,14 @@ def run(
         options=parse_options(option or []),
     )
     resources = resources_for(
-        out, data, workers=workers, device=device, together=together
+        out,
+        data,
+        workers=workers,
+        device=device,
+        together=together,
+        engine=Engine(
+            launcher=launcher, address=address, cpus=cpus, gpus=gpus, retries=retries
+        ),
     )
     plans = plans_for(benchmark, request, resources, source)
     if dry_run:
