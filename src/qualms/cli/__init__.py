@@ -7,6 +7,7 @@ import sys
 import typer
 
 from qualms.cli.check import check
+from qualms.cli.gc import gc
 from qualms.cli.list import list_parts
 from qualms.cli.new import new
 from qualms.cli.predict import predict
@@ -14,6 +15,7 @@ from qualms.cli.prepare import prepare
 from qualms.cli.refer import refer
 from qualms.cli.report import report
 from qualms.cli.run import run
+from qualms.cli.runs import runs
 from qualms.cli.score import score
 from qualms.cli.tune import tune
 
@@ -33,6 +35,8 @@ app.command()(check)
 app.command()(predict)
 app.command()(run)
 app.command()(report)
+app.command()(runs)
+app.command()(gc)
 app.command()(tune)
 app.command()(prepare)
 app.command("list")(list_parts)
