@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Console
 
+from qualms.catalogue import write_scores
 from qualms.launch._devices import check_installed, devices_for
 from qualms.launch._dispatch import RETRIES
 from qualms.launch._dry_run import check_runs
@@ -596,6 +597,7 @@ def _judge(plan: RunPlan, resources: Resources, output: ResultsOutput) -> Judged
                 files = write_all(
                     results, folder, command=output.command, data=resources.data
                 )
+            write_scores(folder, {"preset": plan.preset_text}, results.run_scores)
             links = link_predictions(plan, resources.out, folder)
             judged = judged._replace(files=files, predictions=links)
             if resources.store is not None:
