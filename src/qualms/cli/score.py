@@ -135,7 +135,10 @@ def score(
     gc.enable()
     _check_writable(html, curves, [*files, *(val or ()), gallery])
     intervals: dict[str, Any] = {"resamples": resamples, "level": level, "seed": seed}
-    more: dict[str, Any] = {"nearest": tuple(nearest or ())}
+    more: dict[str, Any] = {
+        "nearest": tuple(nearest or ()),
+        "curve_points": _curve_points(whole=every or curves is not None),
+    }
     options = ScoreOptions(
         by_group=by_group, subset=subset, uncertainty=uncertainty, **intervals, **more
     )
@@ -174,6 +177,13 @@ def score(
                 differences=compare,
                 written=written,
             )
+
+
+def _curve_points(*, whole: bool) -> int | None:
+    """Return how many points of a curve are needed: JSON and pages hold no more."""
+    from qualms.evaluate.drawings import CURVE_POINTS
+
+    return None if whole else CURVE_POINTS
 
 
 def _check_writable(
