@@ -16,6 +16,7 @@ import typer
 from qualms.cli._complete import complete_scores
 from qualms.cli._include import Include
 from qualms.cli._outputs import refuse_overwriting
+from qualms.cli._raters import Raters
 
 if TYPE_CHECKING:
     from qualms.evaluate import ScoreOptions
@@ -46,7 +47,10 @@ def score(
         typer.Option("--renormalise", help="Divide class scores by their sums."),
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON (docs/json.md) and nothing else.")
+        bool,
+        typer.Option(
+            "--json", help="Print JSON (`qualms docs json`) and nothing else."
+        ),
     ] = False,
     html: Annotated[
         Path | None, typer.Option(help="Write one offline page here.")
@@ -118,13 +122,14 @@ def score(
         list[int] | None,
         typer.Option(help="Embeddings: also R@k, for each k that is given."),
     ] = None,
+    raters: Raters = None,
 ) -> None:
     """Score predictions files, with intervals.
 
-    Prints a verdict in words (docs/verdict.md) and the ten scores that matter most for
-    the task; --all prints every score and the curves. Several files stand side by side,
-    and those that cannot be told apart from the best are marked. The task is read off
-    the arrays.
+    Prints a verdict in words (`qualms docs verdict`) and the ten scores that matter
+    most for the task; --all prints every score and the curves. Several files stand side
+    by side, and those that cannot be told apart from the best are marked. The task is
+    read off the arrays.
     """
     gc.disable()
     from qualms.evaluate import ScoreOptions, score_files, with_scores
@@ -151,6 +156,7 @@ def score(
         logits=logits,
         renormalise=renormalise,
         alpha=alpha,
+        raters=raters or (),
     )
     with _progress(options, quiet=as_json) as watched:
         scored = scores_of(options=watched, force_val=force_val, gallery=gallery)

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from qualms import scores
 from qualms.arrays import Array, Index
-from qualms.evaluate._chosen_uncertainty import chosen_uncertainty
 from qualms.evaluate._prediction_sets import (
     Probabilities,
     conformal_entries,
     enough_of_each_class,
 )
+from qualms.evaluate.chosen_uncertainty import chosen_uncertainty
 from qualms.evaluate.drawings import (
     histograms,
     referral_curves,
@@ -157,8 +157,9 @@ def classification(
         design = design.joined(design_of(val))
         entries += _sets(predictions, everyone, (val, known_val), chosen, options)
     drawn = drawn_subsets(chosen)
-    own = tuple(predictions.named("uncertainty"))
-    first = chosen_uncertainty(tuple(everyone.unsure), own, predictions, options)
+    first = chosen_uncertainty(
+        predictions, everyone.unsure, requested=options.uncertainty
+    )
     return Judgement(
         entries=tuple(entries),
         curves=(
