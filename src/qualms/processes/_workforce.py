@@ -275,7 +275,7 @@ def _received(channel: Channel) -> Iterator[Any]:
         while True:
             try:
                 messages.put((channel.recv(), None))
-            except BaseException as error:  # noqa: BLE001 - raised by the reader
+            except BaseException as error:
                 messages.put((None, error))
                 return
 
