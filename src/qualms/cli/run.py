@@ -28,7 +28,13 @@ def run(
         ),
     ] = None,
     preset: Annotated[str, typer.Option(help="demo, small or paper.")] = "demo",
-    config: Annotated[str, typer.Option(help="A named set of options.")] = "",
+    config: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|FILE.toml",
+            help="A named set of options, or the best.toml of a search.",
+        ),
+    ] = "",
     methods: Annotated[
         str,
         typer.Option(

@@ -185,6 +185,7 @@ def score(
             positive=tuple(positive or ()),
             confidence=confidence,
         ),
+        "curve_points": _curve_points(whole=every or curves is not None),
     }
     options = ScoreOptions(
         by_group=by_group, subset=subset, uncertainty=uncertainty, **more
@@ -225,6 +226,13 @@ def score(
                 differences=compare,
                 written=written,
             )
+
+
+def _curve_points(*, whole: bool) -> int | None:
+    """Return how many points of a curve are needed: JSON and pages hold no more."""
+    from qualms.evaluate.drawings import CURVE_POINTS
+
+    return None if whole else CURVE_POINTS
 
 
 def _check_writable(
