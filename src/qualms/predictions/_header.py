@@ -79,6 +79,15 @@ class Header:
         for name in _MAPPINGS:
             object.__setattr__(self, name, _as_json(name, getattr(self, name)))
 
+    def class_name(self, number: int) -> str:
+        """Return the name of a class; its number where the header names none.
+
+        >>> Header(classes=["cat", "dog"]).class_name(1), Header().class_name(1)
+        ('dog', '1')
+        """
+        named = 0 <= number < len(self.classes)
+        return self.classes[number] if named else str(number)
+
 
 class ParsedHeader(NamedTuple):
     """A header, the shapes that it states for arrays, and notes on unknown fields."""
