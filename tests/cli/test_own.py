@@ -114,7 +114,7 @@ def test_class_folders_are_trained_and_judged_in_domain_and_shifted(here, monkey
     lent = [values[row, "all", "accuracy"] for row in ("map", "temperature")]
     assert lent[0] == lent[1]
     (folder,) = (here / "runs" / "own" / "squares").iterdir()
-    assert folder.name == "part-map,temperature,deep_ensemble"
+    assert folder.name.startswith("part-map,temperature,deep_ensemble,seeds_0-1,epoch")
     linked = sorted(path.name for path in (folder / "predictions").iterdir())
     kinds = ("map", "temperature")
     assert linked == [f"{name}-seed{seed}" for name in kinds for seed in (0, 1)]
@@ -158,6 +158,19 @@ def test_a_toml_file_repeats_it_and_any_method_may_be_asked_for(here):
     assert {"map", "snapshot"} == {RunSpec.from_json(t).method.name for t in specs}
     more = ran("--from", "own.toml", "--methods", "swag", "--seeds", "1", "--dry-run")
     assert "1 of 1 runs lack a result" in more
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_no_run_replaces_the_page_of_another(here):
+    classes(here / "squares")
+    asked = ("--from", "squares", "--methods", "map", "-o", "network.width=2")
+    pages = {}
+    for epochs in ("epochs=1", "epochs=2"):
+        ran(*asked, "--seeds", "0", "-o", epochs)
+        found = set((here / "runs" / "own" / "squares").glob("**/index.html"))
+        (new,) = found - pages.keys()
+        assert all(page.read_bytes() == text for page, text in pages.items())
+        pages[new] = new.read_bytes()
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -8,6 +8,7 @@ import typer
 
 from qualms.cli.check import check
 from qualms.cli.convert import convert
+from qualms.cli.docs import docs
 from qualms.cli.list import list_parts
 from qualms.cli.new import new
 from qualms.cli.predict import predict
@@ -39,6 +40,7 @@ app.command()(tune)
 app.command()(prepare)
 app.command("list")(list_parts)
 app.command()(new)
+app.command()(docs)
 
 
 @app.callback(invoke_without_command=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from qualms.cli._pages import documentation
 from qualms.shelf import find, names
 
 SHELVES = (
@@ -41,6 +42,11 @@ def complete_posthoc(incomplete: str) -> list[str]:
 def complete_datasets(incomplete: str) -> list[str]:
     """Complete datasets."""
     return [name for name in names("datasets") if name.startswith(incomplete)]
+
+
+def complete_pages(incomplete: str) -> list[str]:
+    """Complete pages of the documentation."""
+    return [name for name in documentation() if name.startswith(incomplete)]
 
 
 def complete_readers(incomplete: str) -> list[str]:

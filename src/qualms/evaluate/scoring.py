@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.evaluate._chosen_uncertainty import with_chosen_first
 from qualms.evaluate._compare import Comparison, compare
 from qualms.evaluate._dead_uncertainty import name_dead
 from qualms.evaluate._declared_scores import with_declared_scores
@@ -20,10 +19,13 @@ from qualms.evaluate._interval_kinds import with_shared_kind
 from qualms.evaluate._results import Results
 from qualms.evaluate._validation import check_validation
 from qualms.evaluate._verdict import verdict_of
+from qualms.evaluate.chosen_uncertainty import with_chosen_first
 from qualms.evaluate.entry import Judgement, ScoreOptions
+from qualms.evaluate.group_spreads import group_spreads
+from qualms.evaluate.operating_points import PointOptions
 from qualms.evaluate.rows import ScoreRow
 from qualms.evaluate.segmented import measuring
-from qualms.evaluate.subsets import require_subset, shown_subsets
+from qualms.evaluate.subsets import group_arrays, require_subset, shown_subsets
 from qualms.predictions import (
     Frame,
     Header,
@@ -72,6 +74,7 @@ def score(  # noqa: PLR0913 - the options of the command
     by_group: bool | None = None,
     subset: str | None = None,
     uncertainty: str | None = None,
+    points: PointOptions | None = None,
     raters: Paths = (),
 ) -> Results:
     """Return every score of a predictions file, with intervals, as `qualms score` does.
@@ -104,10 +107,12 @@ def score(  # noqa: PLR0913 - the options of the command
         uncertainty: Name of the uncertainty that the verdict and the main scores judge.
             By default the one that the header names, else the first array
             `uncertainty/<name>` of the file, else the entropy.
+        points: Thresholds at which items of two classes, or of classes that are
+            positive and others, are judged (docs/operating_points.md).
         raters: Folders with the label maps of raters, for a folder of predictions that
             another program wrote.
 
-    `resamples` and the six after it override `options`.
+    `resamples` and the seven after it override `options`.
     """
     arguments = {
         "resamples": resamples,
@@ -117,6 +122,7 @@ def score(  # noqa: PLR0913 - the options of the command
         "by_group": by_group,
         "subset": subset,
         "uncertainty": uncertainty,
+        "points": points,
     }
     changes: dict[str, Any] = {k: v for k, v in arguments.items() if v is not None}
     reader = _SourceReader(task, logits, renormalise, alpha, raters)
@@ -150,7 +156,7 @@ def _scored(
     notes: tuple[str, ...] = ()
     if val is not None:
         notes = check_validation(predictions, val, force=force_val, shared=shared_val)
-    if options.by_group and predictions.get("group") is None:
+    if options.by_group and not group_arrays(predictions):
         notes = (*notes, NO_GROUPS)
     with shared_sorts(), measuring(options) as options:
         judgement, chosen = with_chosen_first(
@@ -172,6 +178,8 @@ def _scored(
         rows=rows,
         curves=judgement.curves,
         histograms=judgement.histograms,
+        points=judgement.points,
+        groups=group_spreads(rows, judgement.design, options.level),
         notes=(
             *judgement.warnings,
             *dead,
@@ -300,6 +308,11 @@ def judge_file(
         raise ValueError(
             f"{predictions.source} holds {predictions.task}; a gallery and the nearest "
             "items are for embeddings, leave them out"
+        )
+    if predictions.task != "classification" and options.points.asked:
+        raise ValueError(
+            f"{predictions.source} holds {predictions.task}; thresholds at which items "
+            "are called positive are for classification, leave them out"
         )
     judge: TaskJudge = find("evaluate.tasks", predictions.task)
     return with_declared_scores(judge(predictions, val, options), predictions, options)

@@ -88,6 +88,10 @@ class Header:
         named = 0 <= number < len(self.classes)
         return self.classes[number] if named else str(number)
 
+    def as_mapping(self) -> dict[str, Any]:
+        """Return all fields by name; their values are not copied."""
+        return {name: getattr(self, name) for name in _NAMES}
+
 
 class ParsedHeader(NamedTuple):
     """A header, the shapes that it states for arrays, and notes on unknown fields."""
@@ -263,6 +267,8 @@ def _shape(sizes: Any) -> bool:
 
 
 def _as_json(name: str, value: Mapping[str, Any]) -> Any:
+    if not value:
+        return {}
     if _deeper(value, _FIELD_DEPTH):
         raise PredictionsError(
             f"header '{name}' must not be nested more than {_FIELD_DEPTH} levels deep; "
