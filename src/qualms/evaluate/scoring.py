@@ -14,6 +14,7 @@ from qualms.evaluate._compare import Comparison, compare
 from qualms.evaluate._dead_uncertainty import name_dead
 from qualms.evaluate._declared_scores import with_declared_scores
 from qualms.evaluate._estimates import Estimated, estimated
+from qualms.evaluate._estimators import Estimator, estimator_arrays
 from qualms.evaluate._interval_kinds import with_shared_kind
 from qualms.evaluate._results import Results
 from qualms.evaluate._validation import check_validation
@@ -39,6 +40,8 @@ from qualms.shelf import find
 from qualms.wording import plural
 
 Source = str | Path | Mapping[str, Any] | Frame | Predictions
+ScoreSource = Source | Estimator
+"""What `score` takes: predictions, or what predicts."""
 TaskJudge = Callable[[Predictions, Predictions | None, ScoreOptions], Judgement]
 
 LARGEST = 1e70
@@ -51,7 +54,9 @@ PAIRED = ("item", "target", "cluster", "shifted", "known")
 
 
 def score(  # noqa: PLR0913 - the options of the command
-    source: Source,
+    source: ScoreSource,
+    X: Any = None,  # noqa: N803 - as everybody calls it
+    y: Any = None,
     *,
     val: Source | None = None,
     options: ScoreOptions | None = None,
@@ -76,7 +81,10 @@ def score(  # noqa: PLR0913 - the options of the command
 
     Args:
         source: A path, a mapping of arrays, a frame of pandas or polars with the
-            columns of a .csv file, or predictions already read.
+            columns of a .csv file, or predictions already read. Or an estimator like
+            those of scikit-learn, which predicts `X`.
+        X: Inputs of an estimator, as its `predict` takes them.
+        y: Targets of an estimator, as it was fitted on.
         val: Validation predictions of the same run; recalibration, conformal offsets,
             selection thresholds and Platt scaling are fitted on them.
         options: Resamples, level, seed, groups; by default those of `ScoreOptions`.
@@ -118,6 +126,13 @@ def score(  # noqa: PLR0913 - the options of the command
     }
     changes: dict[str, Any] = {k: v for k, v in arguments.items() if v is not None}
     reader = _SourceReader(task, logits, renormalise, alpha, raters)
+    if isinstance(source, Estimator):
+        source, header = estimator_arrays(source, X, y)
+    elif X is not None or y is not None:
+        raise ValueError(
+            "X and y belong to an estimator with `predict`, got predictions that are"
+            " made already; leave them out"
+        )
     predictions = reader.read(source, header)
     return _scored(
         predictions,
