@@ -140,6 +140,9 @@ def score(
         list[int] | None,
         typer.Option(help="Number of a class that is positive; 1 of two classes."),
     ] = None,
+    ordinal: Annotated[
+        bool, typer.Option("--ordinal", help="Classes are grades: quadratic kappa.")
+    ] = False,
     confidence: Annotated[float, typer.Option(help="Of promised thresholds.")] = 0.9,
     gallery: Annotated[
         Path | None,
@@ -171,6 +174,7 @@ def score(
         "level": level,
         "seed": seed,
         "nearest": tuple(nearest or ()),
+        "ordinal": ordinal,
         "points": PointOptions(
             thresholds=tuple(threshold or ()),
             meets=targets(meets),

@@ -261,6 +261,8 @@ class ScoreOptions:
     progress: Callable[[int, int], None] | None = None
     nearest: tuple[int, ...] = ()
     """Embeddings: how many of the nearest items R@k counts besides the first."""
+    ordinal: bool = False
+    """Classification: classes are grades, so that near ones are nearly right."""
     points: PointOptions = field(default_factory=PointOptions)
     """Classification: thresholds that are judged."""
     gallery: Predictions | None = None

@@ -69,6 +69,7 @@ def score(  # noqa: PLR0913 - the options of the command
     subset: str | None = None,
     uncertainty: str | None = None,
     points: PointOptions | None = None,
+    ordinal: bool | None = None,
 ) -> Results:
     """Return every score of a predictions file, with intervals, as `qualms score` does.
 
@@ -99,8 +100,9 @@ def score(  # noqa: PLR0913 - the options of the command
             `uncertainty/<name>` of the file, else the entropy.
         points: Thresholds at which items of two classes, or of classes that are
             positive and others, are judged (docs/operating_points.md).
+        ordinal: Classes are grades: also the quadratic kappa.
 
-    The last eight override `options`.
+    The last nine override `options`.
     """
     arguments = {
         "resamples": resamples,
@@ -111,6 +113,7 @@ def score(  # noqa: PLR0913 - the options of the command
         "subset": subset,
         "uncertainty": uncertainty,
         "points": points,
+        "ordinal": ordinal,
     }
     changes: dict[str, Any] = {k: v for k, v in arguments.items() if v is not None}
     reader = _Reader(task, logits, renormalise, alpha)

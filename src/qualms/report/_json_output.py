@@ -134,7 +134,15 @@ def _curve(curve: Curve) -> dict[str, Any]:
         "points": len(curve.x),
         "x": [_number(value) for value in curve.x[shown].tolist()],
         "y": [_number(value) for value in curve.y[shown].tolist()],
+        "low": _ends(curve.low, shown),
+        "high": _ends(curve.high, shown),
     }
+
+
+def _ends(values: Array | None, shown: NDArray[np.int64]) -> list[float | None] | None:
+    if values is None:
+        return None
+    return [_number(value) for value in values[shown].tolist()]
 
 
 def _number(value: float) -> float | None:

@@ -1,6 +1,7 @@
 """Judging classification: proper scores, calibration, referral, and shift."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from qualms.evaluate._prediction_sets import (
 )
 from qualms.evaluate._thresholds import KnownItems, judge_points
 from qualms.evaluate.drawings import (
+    calibration_band,
     histograms,
     referral_curves,
     reliability_curve,
@@ -41,6 +43,7 @@ from qualms.evaluate.subsets import (
     subsets,
     unknown_notes,
 )
+from qualms.inference import Design
 from qualms.predictions import Predictions
 from qualms.wording import plural
 
@@ -58,6 +61,11 @@ OF_CLASSES = (scores.accuracy, scores.balanced_accuracy, scores.mcc, scores.macr
 RECALIBRATED = (scores.nll, scores.brier, scores.ece, scores.adaptive_ece)
 """Scores that are also given of recalibrated probabilities."""
 CALIBRATION = (scores.classwise_ece, scores.smooth_ece)
+ON_LOGITS: Mapping[Callable[..., float], float] = {
+    scores.calibration_slope: 1.0,
+    scores.calibration_intercept: 0.0,
+}
+"""Calibration of two classes as a line on the logit scale, and its best value."""
 SHIFT = (
     scores.ood_auroc,
     scores.ood_auprc,
@@ -92,7 +100,8 @@ class _Classified(NamedTuple):
         """Return the arrays by the names of the parameters that read them."""
         arrays = {"probs": self.probs, "target": self.target}
         if self.probs.shape[1] == 2:
-            arrays |= {"score": self.probs[:, 1], "positive": self.target == 1}
+            yes = self.probs[:, 1]
+            arrays |= {"score": yes, "prob": yes, "positive": self.target == 1}
         return arrays
 
     def recalibrated(self, fit: Fitted) -> "_Classified":
@@ -119,6 +128,10 @@ def classification(
     for subset, index in chosen.items():
         items = everyone.at(index)
         entries += (*_of_subset(items, subset, index), *changed.entries[subset])
+        if options.ordinal:
+            entries.append(
+                _entry(scores.quadratic_kappa, items.arrays(), subset, index)
+            )
         if not is_group(subset):
             curves += (*_referral(items, subset), *_roc(items, subset))
     entries += _shift(predictions, everyone)
@@ -142,6 +155,7 @@ def classification(
             *curves,
             *_ood_roc(predictions, everyone),
             *(_reliability(everyone.at(index), s) for s, index in drawn.items()),
+            *_calibration_bands(everyone, drawn, design),
             *changed.curves,
         ),
         histograms=tuple(_histograms(everyone, drawn, predictions.get("group"), first)),
@@ -244,6 +258,9 @@ def _plain(items: _Classified, subset: str, index: Index) -> Iterator[Entry]:
         several += (scores.auroc, scores.auprc, scores.average_precision)
     for score in (*OF_CLASSES, *several, *RECALIBRATED, *CALIBRATION):
         yield _entry(score, items.arrays(), subset, index)
+    if classes == 2:
+        for line, aim in ON_LOGITS.items():
+            yield replace(_entry(line, items.arrays(), subset, index), aim=aim)
 
 
 def _calibration(
@@ -331,6 +348,22 @@ def _reliability(
     return reliability_curve(
         items.probs, items.target, subset=subset, settings=settings or {}
     )
+
+
+def _calibration_bands(
+    everyone: _Classified, drawn: Mapping[str, Index], design: Design
+) -> Iterator[Curve]:
+    """Yield the smooth calibration curve of two classes."""
+    if everyone.probs.shape[1] != 2:
+        return
+    for subset, index in drawn.items():
+        items = everyone.at(index)
+        yield calibration_band(
+            items.probs[:, 1],
+            items.target == 1,
+            subset=subset,
+            design=design.of(index),
+        )
 
 
 def _histograms(
