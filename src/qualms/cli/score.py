@@ -103,10 +103,10 @@ def score(
     ] = 1000,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     alpha: Annotated[
-        float | None,
+        list[float] | None,
         typer.Option(
             help="Intervals aim at coverage 1 - alpha, where the header states no"
-            " alpha; 0.1 by default."
+            " alpha; 0.1 by default. May be repeated."
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
@@ -195,7 +195,7 @@ def score(
         task=task,
         logits=logits,
         renormalise=renormalise,
-        alpha=alpha,
+        alpha=alpha or None,
     )
     with _progress(options, quiet=as_json) as watched:
         scored = scores_of(options=watched, force_val=force_val, gallery=gallery)

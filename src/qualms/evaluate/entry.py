@@ -253,6 +253,8 @@ class ScoreOptions:
     array `uncertainty/mine`. '' for the one that the header names, else the first of
     the file's own, else the one that is computed."""
     alpha: float = 0.1
+    further_alphas: tuple[float, ...] = ()
+    """Intervals and conformal sets are judged at these, too."""
     workers: int = field(default_factory=cores)
     """Threads for intervals, and threads or processes for segmentation items; they
     change no number."""
@@ -269,7 +271,10 @@ class ScoreOptions:
     """Embeddings: items among which neighbours are sought, instead of the file's."""
 
     def __post_init__(self) -> None:
-        for name, share in (("level", self.level), ("alpha", self.alpha)):
+        for name, share in (
+            ("level", self.level),
+            *(("alpha", alpha) for alpha in (self.alpha, *self.further_alphas)),
+        ):
             if not 0.0 < share < 1.0:
                 raise ValueError(f"{name} must lie between 0 and 1, got {share}")
         if self.resamples < 0:

@@ -64,7 +64,7 @@ def score(  # noqa: PLR0913 - the options of the command
     resamples: int | None = None,
     level: float | None = None,
     seed: int | None = None,
-    alpha: float | None = None,
+    alpha: float | Sequence[float] | None = None,
     by_group: bool | None = None,
     subset: str | None = None,
     uncertainty: str | None = None,
@@ -90,7 +90,8 @@ def score(  # noqa: PLR0913 - the options of the command
         level: Level of the intervals.
         seed: Seed of everything random.
         alpha: Intervals and conformal sets aim at a coverage of 1 - alpha, where the
-            header states no alpha.
+            header states no alpha. Several: the rows of all but the first have the
+            setting `alpha`.
         by_group: Score every group, too.
         subset: Items that the verdict, tables and pictures are about: in_domain,
             shifted, or all (both together). By default in-domain ones with the shifted
@@ -104,7 +105,9 @@ def score(  # noqa: PLR0913 - the options of the command
 
     The last nine override `options`.
     """
+    alpha, further = _first_and_further(alpha)
     arguments = {
+        "further_alphas": further or None,
         "resamples": resamples,
         "level": level,
         "seed": seed,
@@ -125,6 +128,16 @@ def score(  # noqa: PLR0913 - the options of the command
         name=name,
         force_val=force_val,
     )
+
+
+def _first_and_further(
+    alpha: float | Sequence[float] | None,
+) -> tuple[float | None, tuple[float, ...]]:
+    if alpha is None or not isinstance(alpha, Sequence):
+        return alpha, ()
+    if not alpha:
+        raise ValueError("alpha must hold at least one number, got none")
+    return alpha[0], tuple(alpha[1:])
 
 
 def _scored(
@@ -361,7 +374,7 @@ def score_files(  # noqa: PLR0913 - the options of the command
     force_val: bool = False,
     gallery: str | Path | None = None,
     names: str | Sequence[str] | None = None,
-    alpha: float | None = None,
+    alpha: float | Sequence[float] | None = None,
 ) -> Scored:
     """Score several files and compare them.
 
@@ -377,11 +390,15 @@ def score_files(  # noqa: PLR0913 - the options of the command
         names: Names of the files in tables; by default method and seed where the
             header has both, else the file's name.
         alpha: Intervals and conformal sets aim at a coverage of 1 - alpha, where the
-            header states no alpha; it overrides that of `options`.
+            header states no alpha; it overrides that of `options`. Several: the rows
+            of all but the first have the setting `alpha`.
     """
+    alpha, further = _first_and_further(alpha)
     reader = _Reader(task, logits, renormalise, alpha)
     if alpha is not None:
-        options = replace(options or ScoreOptions(), alpha=alpha)
+        options = replace(
+            options or ScoreOptions(), alpha=alpha, further_alphas=further
+        )
     options = reader.with_gallery(options, gallery)
     paths, val_paths = _paths("files", files), _paths("val", val or ())
     vals = _one_each(val_paths, len(paths))

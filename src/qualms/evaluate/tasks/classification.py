@@ -14,6 +14,8 @@ from qualms.evaluate._prediction_sets import (
     Probabilities,
     conformal_entries,
     enough_of_each_class,
+    group_entries,
+    label_shift_entries,
 )
 from qualms.evaluate._thresholds import KnownItems, judge_points
 from qualms.evaluate.drawings import (
@@ -36,6 +38,7 @@ from qualms.evaluate.entry import (
 from qualms.evaluate.subsets import (
     design_of,
     drawn_subsets,
+    group_arrays,
     grouped,
     is_group,
     known_items,
@@ -47,7 +50,13 @@ from qualms.inference import Design
 from qualms.predictions import Predictions
 from qualms.wording import plural
 
-Fitted = scores.Temperature | scores.Isotonic
+Fitted = (
+    scores.Temperature
+    | scores.Isotonic
+    | scores.Linear
+    | scores.Binned
+    | scores.VennAbers
+)
 
 MANY = 8
 """With more classes than this, probabilities are freed as soon as possible."""
@@ -57,6 +66,8 @@ TOP_K = 5
 """With more classes than this, there is also a top-5 accuracy."""
 MANY_RANKED = 100
 """With more classes than this, there is no macro AUROC, which ranks by each class."""
+MANY_MAPPED = 20
+"""With more classes than this, only temperature and isotonic maps are fitted."""
 OF_CLASSES = (scores.accuracy, scores.balanced_accuracy, scores.mcc, scores.macro_f1)
 RECALIBRATED = (scores.nll, scores.brier, scores.ece, scores.adaptive_ece)
 """Scores that are also given of recalibrated probabilities."""
@@ -210,10 +221,17 @@ def _fitted(val: Probabilities | None) -> dict[str, Fitted]:
     """Return the recalibration maps fitted on validation items, by name."""
     if val is None:
         return {}
-    return {
+    fitted: dict[str, Fitted] = {
         "temperature": scores.fit_temperature(*val),
         "isotonic": scores.fit_isotonic(*val),
     }
+    classes = val.probs.shape[1]
+    if classes <= MANY_MAPPED:
+        fitted["histogram"] = scores.fit_histogram(*val)
+        fitted["vector"] = scores.fit_vector(*val)
+        fitted["dirichlet"] = scores.fit_dirichlet(*val)
+        fitted["venn-abers"] = scores.fit_venn_abers(*val)
+    return fitted
 
 
 class _Recalibrated(NamedTuple):
@@ -315,9 +333,24 @@ def _sets(
     """Yield scores of conformal sets on all subsets but the balanced one."""
     # Items of no known class are in no subset: any class will do.
     test = Probabilities(everyone.probs, np.maximum(everyone.target, 0))
-    rows = predictions.n + known_items(val[0])
+    known = known_items(val[0])
+    rows = predictions.n + known
     by_subset = {name: index for name, index in chosen.items() if name != "balanced"}
-    return conformal_entries(test, val[1], (rows, by_subset), alpha=options.alpha)
+    yield from conformal_entries(test, val[1], (rows, by_subset), alpha=options.alpha)
+    for further in options.further_alphas:
+        entries = conformal_entries(test, val[1], (rows, by_subset), alpha=further)
+        for entry in entries:
+            yield replace(entry, settings={**entry.settings, "alpha": further})
+    own = group_arrays(val[0])
+    for array, group in group_arrays(predictions).items():
+        if array in own:
+            groups = group.astype(np.str_), own[array][known].astype(np.str_)
+            name = array.removeprefix("group/")
+            yield from group_entries(
+                test, val[1], groups, by_subset, alpha=options.alpha, name=name
+            )
+    drawn = drawn_subsets(chosen)
+    yield from label_shift_entries(test, val[1], drawn, alpha=options.alpha)
 
 
 def _referral(items: _Classified, subset: str) -> Iterator[Curve]:
@@ -391,7 +424,7 @@ def _notes(
         units = plural(clusters, "cluster")
         notes.append(f"intervals are over {clusters} {units}, not items")
     if val is not None:
-        names, count = " and ".join(fitted), len(known_items(val))
+        names, count = ", ".join(fitted), len(known_items(val))
         notes.append(f"{names} fitted on {count} validation items of {val.source}")
     return tuple(notes)
 
