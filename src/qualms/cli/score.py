@@ -107,10 +107,10 @@ def score(
     ] = 1000,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     alpha: Annotated[
-        float | None,
+        list[float] | None,
         typer.Option(
             help="Intervals aim at coverage 1 - alpha, where the header states no"
-            " alpha; 0.1 by default."
+            " alpha; 0.1 by default. May be repeated."
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
@@ -145,6 +145,9 @@ def score(
         list[int] | None,
         typer.Option(help="Number of a class that is positive; 1 of two classes."),
     ] = None,
+    ordinal: Annotated[
+        bool, typer.Option("--ordinal", help="Classes are grades: quadratic kappa.")
+    ] = False,
     confidence: Annotated[float, typer.Option(help="Of promised thresholds.")] = 0.9,
     gallery: Annotated[
         Path | None,
@@ -177,6 +180,7 @@ def score(
         "level": level,
         "seed": seed,
         "nearest": tuple(nearest or ()),
+        "ordinal": ordinal,
         "points": PointOptions(
             thresholds=tuple(threshold or ()),
             meets=targets(meets),
@@ -198,7 +202,7 @@ def score(
         task=task,
         logits=logits,
         renormalise=renormalise,
-        alpha=alpha,
+        alpha=alpha or None,
         raters=raters or (),
     )
     with _progress(options, quiet=as_json) as watched:

@@ -6,7 +6,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from qualms import __version__
+from qualms.arrays import Array
 from qualms.evaluate import (
     Comparison,
     Curve,
@@ -128,7 +132,15 @@ def _curve(curve: Curve) -> dict[str, Any]:
         "points": curve.points or len(curve.x),
         "x": [_number(value) for value in curve.x[shown].tolist()],
         "y": [_number(value) for value in curve.y[shown].tolist()],
+        "low": _ends(curve.low, shown),
+        "high": _ends(curve.high, shown),
     }
+
+
+def _ends(values: Array | None, shown: NDArray[np.int64]) -> list[float | None] | None:
+    if values is None:
+        return None
+    return [_number(value) for value in values[shown].tolist()]
 
 
 def _number(value: float) -> float | None:
