@@ -6,6 +6,7 @@ from qualms.evaluate import Results, with_shown_items
 from qualms.report._group_spreads import spread_tables
 from qualms.report._operating_points import point_tables
 from qualms.report._scored import difference_table, score_notes
+from qualms.report._thinned import thinned
 from qualms.report.site.charts import figure_of, on_paper
 from qualms.report.site.contents import FileGroup, SiteContents
 from qualms.report.site.file_figures import file_drawings
@@ -80,11 +81,12 @@ def _chips(group: FileGroup) -> Iterator[str]:
 def _sections(group: FileGroup, *, paper: bool) -> Iterator[Fragment]:
     scored = with_shown_items(group.scored)
     yield fragment(*(_verdict(group, each.results) for each in group.files))
+    # Paper gets every point, and a page those that can be seen.
     drawings = list(file_drawings(scored.results))
     if drawings:
         figures = [
             figure_of(
-                drawing,
+                thinned(drawing),
                 figure,
                 downloads=on_paper(drawing, figure, None) if paper else (),
             )
