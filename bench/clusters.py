@@ -1,6 +1,6 @@
 """Make the same runs by one launcher, by three, and on two nodes that lose things.
 
-    python bench/clusters.py            needs the extra scale (Ray); about ten minutes
+    python bench/clusters.py            needs the extra scale (Ray); some minutes
 
 Four ways to make the same grid, each in a folder of its own, compared to the last bit:
 
@@ -32,9 +32,9 @@ import numpy as np
 from qualms.predictions import read
 
 BENCHMARK = "regression/cells"
-SIZES = '{"train": 320, "val": 64, "test": 64}'
-GRID = ["--methods", "map,gaussian", "--seeds", "0-2", "-o", "epochs=6"]
-GRID += ["-o", f"dataset.sizes={SIZES}"]
+SIZES = '{"train": 128, "val": 32, "test": 32}'
+GRID = ["--methods", "map,gaussian", "--seeds", "0-1", "-o", "epochs=8"]
+GRID += ["-o", "network.width=2", "-o", f"dataset.sizes={SIZES}"]
 LONGEST = 1200.0
 """Seconds after which something is wrong."""
 
