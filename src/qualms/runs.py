@@ -6,6 +6,7 @@
         spec.json           what the run is
         environment.json    what it runs on: versions, device, command
         lock                held by the process that works on the run
+        owner.txt           the name of that process, to notice locks without effect
         log.txt             all output of this process
         log.jsonl           one line for each epoch
         items.json          the training items that a rule chose
@@ -128,6 +129,35 @@ def sibling(folder: Path, run: str) -> Path:
 def lock_path(folder: Path) -> Path:
     """Return the lock file of the process that works on the run."""
     return folder / "lock"
+
+
+def sign(folder: Path) -> None:
+    """Write the name of this process to a run folder that it has locked."""
+    _write(folder / "owner.txt", _process_name())
+
+
+def check_signed(folder: Path) -> None:
+    """Raise if another process has taken a run folder that this one has locked.
+
+    Some network file systems have locks that reach no further than one machine.
+
+    Raises:
+        LockError: It says which process has the folder now.
+    """
+    try:
+        owner = (folder / "owner.txt").read_text(encoding="utf-8")
+    except FileNotFoundError:  # the folder was removed, or an older version has it
+        return
+    if owner != _process_name():
+        raise LockError(
+            f"{folder} was locked by this process, and {owner} works there as well:"
+            " locks of this file system reach no further than one machine; mount it"
+            " with locks, or choose a folder on another disk"
+        )
+
+
+def _process_name() -> str:
+    return f"process {os.getpid()} on {platform.node() or 'this machine'}"
 
 
 def log_path(folder: Path) -> Path:
