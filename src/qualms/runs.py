@@ -11,6 +11,7 @@
         items.json          the training items that a rule chose
         checkpoint.pt       the last checkpoint, and checkpoint.previous.pt before it
         predictions/        the predictions of each split
+        losses.json         how often its process, or its machine, was lost
         failed.json         why the last attempt failed
         done.json           written last: the run is finished, and what it cost
 
@@ -25,6 +26,7 @@ import math
 import os
 import platform
 import subprocess
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -85,6 +87,17 @@ class RunState(NamedTuple):
     """When it was done, in UTC."""
 
 
+class RunLosses(NamedTuple):
+    """Lost processes of a run that is not done."""
+
+    lost: int = 0
+    """How often its process or its machine was lost."""
+    killed: int = 0
+    """How often its process was lost, and its machine was not."""
+    error: str = ""
+    """Why it is not tried again; '' if it is."""
+
+
 class RunProgress(NamedTuple):
     """How far a run is, by the files in its folder."""
 
@@ -118,6 +131,11 @@ def log_path(folder: Path) -> Path:
     return folder / "log.txt"
 
 
+def done_path(folder: Path) -> Path:
+    """Return the file that marks the run as finished; it is written last."""
+    return folder / "done.json"
+
+
 def epochs_path(folder: Path) -> Path:
     """Return the file with one JSON object for each epoch."""
     return folder / "log.jsonl"
@@ -138,14 +156,27 @@ def judged_cells(benchmark: Path) -> Path:
     return benchmark / ".judged"
 
 
-def judged_files(folder: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Yield the files of a run that judging reads, with their paths in `folder`."""
-    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as files:
-        yield from ((file.name, file) for file in files if file.name == "done.json")
-    yield from _files_below(predictions_folder(folder), "predictions")
+class JudgedFile(NamedTuple):
+    """A file of a run that judging reads."""
+
+    name: str
+    """Its path in the folder of the run."""
+    path: str
+    status: os.stat_result
 
 
-def _files_below(folder: Path, name: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+def judged_files(folder: Path) -> list[JudgedFile]:
+    """Return the files of a run that judging reads."""
+    files = []
+    done = str(done_path(folder))
+    with suppress(FileNotFoundError, NotADirectoryError):
+        # As texts, since thousands of folders are looked at.
+        files.append(JudgedFile("done.json", done, os.stat(done)))  # noqa: PTH116
+    below = _files_below(f"{folder}{os.sep}predictions", "predictions")
+    return [*files, *below]
+
+
+def _files_below(folder: str, name: str) -> Iterator[JudgedFile]:
     try:
         with os.scandir(folder) as files:
             entries = list(files)
@@ -154,9 +185,9 @@ def _files_below(folder: Path, name: str) -> Iterator[tuple[str, os.DirEntry[str
     for entry in entries:
         path = f"{name}/{entry.name}"
         if entry.is_dir():
-            yield from _files_below(Path(entry.path), path)
+            yield from _files_below(entry.path, path)
         else:
-            yield path, entry
+            yield JudgedFile(path, entry.path, os.stat(entry.path))  # noqa: PTH116
 
 
 def checkpoint_paths(folder: Path) -> tuple[Path, Path]:
@@ -230,7 +261,7 @@ def mismatch(spec: RunSpec, split: str, header: Mapping[str, Any]) -> str:
 
 def is_done(folder: Path, spec: RunSpec) -> bool:
     """Return whether `folder` holds the finished run of `spec` with all predictions."""
-    record = _read(folder / "done.json")
+    record = _read(done_path(folder))
     return record.get("hash") == spec.hash and all(
         is_stored(folder, split, spec) for split in spec.splits
     )
@@ -238,7 +269,7 @@ def is_done(folder: Path, spec: RunSpec) -> bool:
 
 def was_finished(folder: Path) -> bool:
     """Return whether the run that `folder` is named after was finished there."""
-    return _read(folder / "done.json").get("hash") == folder.name
+    return _read(done_path(folder)).get("hash") == folder.name
 
 
 def read_costs(folder: Path, header: Mapping[str, Any] | None = None) -> RunCosts:
@@ -249,7 +280,7 @@ def read_costs(folder: Path, header: Mapping[str, Any] | None = None) -> RunCost
         header: the header of its predictions, as a mapping. Foreign files and those of
             former versions state the times there; `done.json` has precedence.
     """
-    record = _read(folder / "done.json") if was_finished(folder) else {}
+    record = _read(done_path(folder)) if was_finished(folder) else {}
     header = header or {}
     about = _object(header.get("about"))
     paces = [_object(pace) for pace in _object(record.get("pace")).values()] or [about]
@@ -407,14 +438,42 @@ def tidy(folder: Path) -> None:
 def mark_done(folder: Path, spec: RunSpec, facts: Mapping[str, Any]) -> None:
     """Record that the run is finished, with `facts` about it as JSON values."""
     checkpoint_paths(folder)[1].unlink(missing_ok=True)
+    (folder / "losses.json").unlink(missing_ok=True)
     record = {"hash": spec.hash, **facts}
-    _write(folder / "done.json", json.dumps(record, indent=1))
+    _write(done_path(folder), json.dumps(record, indent=1))
 
 
 def mark_failed(folder: Path, spec: RunSpec, error: str) -> None:
     """Record why the run failed, in one sentence."""
     record = {"hash": spec.hash, "error": error, "when": _now()}
     _write(folder / "failed.json", json.dumps(record, indent=1))
+
+
+def read_losses(folder: Path, *, since: float) -> RunLosses:
+    """Return how often the process of a run was lost.
+
+    What was counted for a run that was given up is forgotten by launchers that start
+    later: their users ask for another attempt.
+
+    Args:
+        folder: the folder of the run.
+        since: when the launcher started, in seconds since 1970.
+    """
+    record = _read(folder / "losses.json")
+    losses = RunLosses(*(record.get(name, 0) for name in ("lost", "killed")))
+    if "error" not in record:
+        return losses
+    earlier = record.get("when", 0.0) < since
+    return RunLosses() if earlier else losses._replace(error=str(record["error"]))
+
+
+def count_loss(folder: Path, losses: RunLosses) -> None:
+    """Record that the process of a run was lost, or why the run is given up."""
+    folder.mkdir(parents=True, exist_ok=True)
+    record: dict[str, Any] = {"lost": losses.lost, "killed": losses.killed}
+    if losses.error:
+        record |= {"error": losses.error, "when": time.time()}
+    _write(folder / "losses.json", json.dumps(record, indent=1))
 
 
 def environment() -> dict[str, Any]:

@@ -223,6 +223,10 @@ class Preset:
         return _named(self.every_variant, name, f"variants of preset {self.name}")
 
 
+USUAL_SEEDS = (0, 1, 2)
+"""Seeds of data that a user brings, where none are named."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenData:
     """Data that a user brings, for a benchmark whose function takes it as `given`."""
@@ -246,7 +250,7 @@ class GivenData:
     """What is shifted, in words; '' where no split is."""
     network: Part | None = None
     """The network that the user wants to train; None for one that suits the data."""
-    seeds: tuple[int, ...] = (0, 1, 2)
+    seeds: tuple[int, ...] = USUAL_SEEDS
     gpu: bool = False
     """Whether runs are made on a GPU."""
     notes: tuple[str, ...] = ()

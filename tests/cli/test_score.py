@@ -345,3 +345,27 @@ def test_all_items_are_mixed_only_on_request(tmp_path, capsys, monkeypatch):
     assert "0.6000" in text
     message = fails(["score", path, "--subset", "both"], capsys, monkeypatch)
     assert "subset must be one of in_domain, shifted, all, got 'both'" in message
+
+
+def test_thresholds_have_a_table_and_stand_in_the_json(tmp_path):
+    rng = np.random.default_rng(0)
+    for name in ("test", "val"):
+        target = (rng.random(300) < 0.4).astype(int)
+        prob = 1 / (1 + np.exp(1.0 - rng.normal(size=300) - 2.0 * target))
+        np.savez(tmp_path / f"{name}.npz", target=target, prob=prob)
+    options = ["--val", str(tmp_path / "val.npz"), "--threshold", "sensitivity=0.9"]
+    options += ["--meets", "sensitivity=0.85,specificity=0.8", "--prevalence", "0.05"]
+    printed = runner.invoke(app, ["score", str(tmp_path / "test.npz"), *options])
+    assert printed.exit_code == 0
+    for words in ("target met?", "sensitivity=0.9", "any threshold", "0.05"):
+        assert words in printed.output
+    result = runner.invoke(
+        app, ["score", str(tmp_path / "test.npz"), *options, "--json"]
+    )
+    points = json.loads(result.output)["files"][0]["points"]
+    assert [point["threshold"] for point in points] == [
+        "sensitivity=0.9",
+        "any threshold",
+    ]
+    refused = runner.invoke(app, ["score", str(tmp_path / "test.npz"), *options[2:]])
+    assert "chosen on validation items" in str(refused.exception)

@@ -109,7 +109,7 @@ def test_a_run_leaves_its_spec_its_environment_and_its_log(out, data):
 def test_failed_and_killed_runs_do_not_stop_the_others(out, data):
     behaviours = ["fail", "killed", "", "break", "leave", "forget", "full", ""]
     specs = [spec(i, behave=behave) for i, behave in enumerate(behaviours)]
-    outcomes = launch(specs, out, data, workers=2)
+    outcomes = launch(specs, out, data, workers=2, retries=0)
     assert [outcomes[i].status for i in range(8)] == [
         "done" if behave == "" else "failed" for behave in behaviours
     ]
@@ -230,13 +230,22 @@ def test_a_failed_batch_is_taken_apart_so_that_only_the_culprit_fails(out, data)
         0: "done",
         1: "done",
     }
-    assert (0, "RuntimeError: too many at once; this run is tried alone") in (
+    assert (0, "RuntimeError: too many at once; this run is tried by itself") in (
         heard.messages
     )
-    killed = [spec(seed, behave="killed") for seed in range(2)]
-    outcomes = launch(killed, out, data, together=2)
-    assert statuses(outcomes) == {0: "failed", 1: "failed"}
-    assert [begun(out, run)[-1][1] for run in killed] == ["1", "1"]
+
+
+def test_a_run_whose_process_is_lost_is_tried_again(out, data):
+    specs = [spec(0, behave="killed once"), spec(1)]
+    heard = Heard()
+    outcomes = launch(specs, out, data, callbacks=heard)
+    assert statuses(outcomes) == {0: "done", 1: "done"}
+    assert [len(begun(out, run)) for run in specs] == [2, 1]
+    ((seed, sentence),) = heard.messages
+    assert seed == 0
+    assert sentence.startswith("its process was killed by SIGKILL")
+    assert sentence.endswith("; it is tried again")
+    assert not (run_folder(out, specs[0]) / "losses.json").exists()
 
 
 def test_a_run_that_starts_from_another_waits_for_it(out, data):
@@ -451,6 +460,7 @@ def test_a_folder_that_cannot_be_written_is_told_before_anything_starts(
     [
         ({"workers": 0}, "workers must be at least 1, got 0"),
         ({"together": -1}, "together must be at least 1, got -1"),
+        ({"retries": -1}, "retries must be at least 0, got -1"),
         ({"device": "cuda"}, "no GPU is visible"),
         ({"device": "cuda:1"}, "got 'cuda:1' and 0 GPUs are visible"),
         ({"device": "cuda:0,1"}, "got 'cuda:0,1' and 0 GPUs are visible"),

@@ -7,6 +7,8 @@ import sys
 import typer
 
 from qualms.cli.check import check
+from qualms.cli.convert import convert
+from qualms.cli.docs import docs
 from qualms.cli.gc import gc
 from qualms.cli.list import list_parts
 from qualms.cli.new import new
@@ -32,6 +34,7 @@ app = typer.Typer(
 app.command()(score)
 app.command()(refer)
 app.command()(check)
+app.command()(convert)
 app.command()(predict)
 app.command()(run)
 app.command()(report)
@@ -41,6 +44,7 @@ app.command()(tune)
 app.command()(prepare)
 app.command("list")(list_parts)
 app.command()(new)
+app.command()(docs)
 
 
 @app.callback(invoke_without_command=True)

@@ -2,9 +2,18 @@
 
 from collections.abc import Iterable, Iterator
 
+from qualms.cli._pages import documentation
 from qualms.shelf import find, names
 
-SHELVES = ("methods", "datasets", "benchmarks", "configs", "networks", "scores")
+SHELVES = (
+    "methods",
+    "datasets",
+    "benchmarks",
+    "configs",
+    "networks",
+    "scores",
+    "readers",
+)
 """Names of shelves that can be listed."""
 
 
@@ -33,6 +42,16 @@ def complete_posthoc(incomplete: str) -> list[str]:
 def complete_datasets(incomplete: str) -> list[str]:
     """Complete datasets."""
     return [name for name in names("datasets") if name.startswith(incomplete)]
+
+
+def complete_pages(incomplete: str) -> list[str]:
+    """Complete pages of the documentation."""
+    return [name for name in documentation() if name.startswith(incomplete)]
+
+
+def complete_readers(incomplete: str) -> list[str]:
+    """Complete layouts of other programs."""
+    return [name for name in names("readers") if name.startswith(incomplete)]
 
 
 def complete_scores(incomplete: str) -> list[str]:

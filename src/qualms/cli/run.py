@@ -42,7 +42,12 @@ def run(
         Path | None,
         typer.Option(help="Prepared datasets ($QUALMS_CACHE or ~/.cache/qualms)."),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Where runs and tables go.")] = Path("runs"),
+    out: Annotated[
+        str,
+        typer.Option(
+            metavar="FOLDER|s3://BUCKET/PREFIX", help="Where runs and tables go."
+        ),
+    ] = "runs",
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes; one per GPU or core.")
     ] = None,
@@ -79,14 +84,14 @@ def run(
     that predictions cannot be read, which are listed with what to do.
     """
     from qualms.cli._running import show_brief, show_judged, show_plans
-    from qualms.launch import RunRequest, data_root, parse_options
+    from qualms.launch import RunRequest, parse_options
     from qualms.launch.benchmarking import (
-        Resources,
         ResultsOutput,
         check_plans,
         parse_names,
         parse_seeds,
         plans_for,
+        resources_for,
         run_plans,
     )
 
@@ -97,17 +102,14 @@ def run(
         seeds=parse_seeds(seeds),
         options=parse_options(option or []),
     )
-    resources = Resources(
-        out=out,
-        data=data_root(data),
-        workers=workers,
-        device=device,
-        together=together,
+    resources = resources_for(
+        out, data, workers=workers, device=device, together=together
     )
     plans = plans_for(benchmark, request, resources, source)
     if dry_run:
         show_plans(plans, resources)
-        check_plans(plans, resources, named="/" in benchmark)
+        for note in check_plans(plans, resources, named="/" in benchmark):
+            typer.echo(f"note: {note}")
         return
     command = shlex.join(["qualms", *sys.argv[1:]])
     show = show_brief if brief else show_judged

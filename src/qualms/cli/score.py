@@ -16,6 +16,7 @@ import typer
 from qualms.cli._complete import complete_scores
 from qualms.cli._include import Include
 from qualms.cli._outputs import refuse_overwriting
+from qualms.cli._raters import Raters
 
 if TYPE_CHECKING:
     from qualms.evaluate import ScoreOptions
@@ -46,7 +47,10 @@ def score(
         typer.Option("--renormalise", help="Divide class scores by their sums."),
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON (docs/json.md) and nothing else.")
+        bool,
+        typer.Option(
+            "--json", help="Print JSON (`qualms docs json`) and nothing else."
+        ),
     ] = False,
     html: Annotated[
         Path | None, typer.Option(help="Write one offline page here.")
@@ -110,6 +114,38 @@ def score(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
+    threshold: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RULE",
+            help="Two classes: also sensitivity, PPV ... where P(y=1) is at least 0.3,"
+            " or where --val says: sensitivity=0.9, specificity=0.8, youden, cost=5,"
+            " promised-sensitivity=0.9. May be repeated. See `qualms docs "
+            "operating_points`.",
+        ),
+    ] = None,
+    meets: Annotated[
+        str,
+        typer.Option(
+            metavar="sensitivity=0.85,specificity=0.8",
+            help="Target that every threshold, or the ROC curve, is compared with.",
+        ),
+    ] = "",
+    prevalence: Annotated[
+        list[float] | None,
+        typer.Option(help="PPV and NPV where this share is positive, too."),
+    ] = None,
+    per_cluster: Annotated[
+        bool,
+        typer.Option(
+            "--per-cluster", help="Thresholds also per cluster, by its worst item."
+        ),
+    ] = False,
+    positive: Annotated[
+        list[int] | None,
+        typer.Option(help="Number of a class that is positive; 1 of two classes."),
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="Of promised thresholds.")] = 0.9,
     gallery: Annotated[
         Path | None,
         typer.Option(help="Embeddings: seek neighbours among the items of this file."),
@@ -118,26 +154,40 @@ def score(
         list[int] | None,
         typer.Option(help="Embeddings: also R@k, for each k that is given."),
     ] = None,
+    raters: Raters = None,
 ) -> None:
     """Score predictions files, with intervals.
 
-    Prints a verdict in words (docs/verdict.md) and the ten scores that matter most for
-    the task; --all prints every score and the curves. Several files stand side by side,
-    and those that cannot be told apart from the best are marked. The task is read off
-    the arrays.
+    Prints a verdict in words (`qualms docs verdict`) and the ten scores that matter
+    most for the task; --all prints every score and the curves. Several files stand side
+    by side, and those that cannot be told apart from the best are marked. The task is
+    read off the arrays.
     """
     gc.disable()
-    from qualms.evaluate import ScoreOptions, score_files, with_scores
+    from qualms.evaluate import PointOptions, ScoreOptions, score_files, with_scores
+    from qualms.evaluate.operating_points import targets
     from qualms.report import print_results, to_json, write_curves
 
     # Modules stay; searching them for garbage takes a fifth of a short command.
     gc.freeze()
     gc.enable()
     _check_writable(html, curves, [*files, *(val or ()), gallery])
-    intervals: dict[str, Any] = {"resamples": resamples, "level": level, "seed": seed}
-    more: dict[str, Any] = {"nearest": tuple(nearest or ())}
+    more: dict[str, Any] = {
+        "resamples": resamples,
+        "level": level,
+        "seed": seed,
+        "nearest": tuple(nearest or ()),
+        "points": PointOptions(
+            thresholds=tuple(threshold or ()),
+            meets=targets(meets),
+            prevalences=tuple(prevalence or ()),
+            per_cluster=per_cluster,
+            positive=tuple(positive or ()),
+            confidence=confidence,
+        ),
+    }
     options = ScoreOptions(
-        by_group=by_group, subset=subset, uncertainty=uncertainty, **intervals, **more
+        by_group=by_group, subset=subset, uncertainty=uncertainty, **more
     )
     scores_of = partial(
         score_files,
@@ -148,6 +198,7 @@ def score(
         logits=logits,
         renormalise=renormalise,
         alpha=alpha,
+        raters=raters or (),
     )
     with _progress(options, quiet=as_json) as watched:
         scored = scores_of(options=watched, force_val=force_val, gallery=gallery)

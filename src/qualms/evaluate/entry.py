@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.arrays import Array, Index
+from qualms.evaluate.operating_points import OperatingPoint, PointOptions
 from qualms.evaluate.subsets import CHOICES
 from qualms.inference import Design, Influence, influence_of
 from qualms.predictions import Predictions
@@ -226,6 +227,8 @@ class Judgement:
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     """Notes that benchmarks show as well, with the lines that they are about."""
+    points: tuple[OperatingPoint, ...] = ()
+    """Thresholds, and whether they meet their target."""
     drawn: Array | None = None
     """(N,) of segmented items, which have no array of targets, a digest of what their
     raters drew: it tells whether files hold the same items."""
@@ -258,6 +261,8 @@ class ScoreOptions:
     progress: Callable[[int, int], None] | None = None
     nearest: tuple[int, ...] = ()
     """Embeddings: how many of the nearest items R@k counts besides the first."""
+    points: PointOptions = field(default_factory=PointOptions)
+    """Classification: thresholds that are judged."""
     gallery: Predictions | None = None
     """Embeddings: items among which neighbours are sought, instead of the file's."""
 

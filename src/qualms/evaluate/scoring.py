@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.evaluate._chosen_uncertainty import with_chosen_first
 from qualms.evaluate._compare import Comparison, compare
 from qualms.evaluate._dead_uncertainty import name_dead
 from qualms.evaluate._declared_scores import with_declared_scores
@@ -19,13 +18,17 @@ from qualms.evaluate._interval_kinds import with_shared_kind
 from qualms.evaluate._results import Results
 from qualms.evaluate._validation import check_validation
 from qualms.evaluate._verdict import verdict_of
+from qualms.evaluate.chosen_uncertainty import with_chosen_first
 from qualms.evaluate.entry import Judgement, ScoreOptions
+from qualms.evaluate.group_spreads import group_spreads
+from qualms.evaluate.operating_points import PointOptions
 from qualms.evaluate.rows import ScoreRow
 from qualms.evaluate.segmented import measuring
-from qualms.evaluate.subsets import require_subset, shown_subsets
+from qualms.evaluate.subsets import group_arrays, require_subset, shown_subsets
 from qualms.predictions import (
     Frame,
     Header,
+    Paths,
     Predictions,
     build,
     in_order_of,
@@ -66,6 +69,8 @@ def score(  # noqa: PLR0913 - the options of the command
     by_group: bool | None = None,
     subset: str | None = None,
     uncertainty: str | None = None,
+    points: PointOptions | None = None,
+    raters: Paths = (),
 ) -> Results:
     """Return every score of a predictions file, with intervals, as `qualms score` does.
 
@@ -94,8 +99,12 @@ def score(  # noqa: PLR0913 - the options of the command
         uncertainty: Name of the uncertainty that the verdict and the main scores judge.
             By default the one that the header names, else the first array
             `uncertainty/<name>` of the file, else the entropy.
+        points: Thresholds at which items of two classes, or of classes that are
+            positive and others, are judged (docs/operating_points.md).
+        raters: Folders with the label maps of raters, for a folder of predictions that
+            another program wrote.
 
-    The last seven override `options`.
+    `resamples` and the seven after it override `options`.
     """
     arguments = {
         "resamples": resamples,
@@ -105,9 +114,10 @@ def score(  # noqa: PLR0913 - the options of the command
         "by_group": by_group,
         "subset": subset,
         "uncertainty": uncertainty,
+        "points": points,
     }
     changes: dict[str, Any] = {k: v for k, v in arguments.items() if v is not None}
-    reader = _Reader(task, logits, renormalise, alpha)
+    reader = _SourceReader(task, logits, renormalise, alpha, raters)
     predictions = reader.read(source, header)
     return _scored(
         predictions,
@@ -131,7 +141,7 @@ def _scored(
     notes: tuple[str, ...] = ()
     if val is not None:
         notes = check_validation(predictions, val, force=force_val, shared=shared_val)
-    if options.by_group and predictions.get("group") is None:
+    if options.by_group and not group_arrays(predictions):
         notes = (*notes, NO_GROUPS)
     with shared_sorts(), measuring(options) as options:
         judgement, chosen = with_chosen_first(
@@ -153,6 +163,8 @@ def _scored(
         rows=rows,
         curves=judgement.curves,
         histograms=judgement.histograms,
+        points=judgement.points,
+        groups=group_spreads(rows, judgement.design, options.level),
         notes=(
             *judgement.warnings,
             *dead,
@@ -171,7 +183,7 @@ def _scored(
     return replace(results, verdict=verdict_of(results))
 
 
-class _Reader(NamedTuple):
+class _SourceReader(NamedTuple):
     """Reads files with the options of a user."""
 
     task: str | None
@@ -179,6 +191,8 @@ class _Reader(NamedTuple):
     renormalise: bool
     alpha: float | None
     """None where the user did not say it."""
+    raters: Paths
+    """Folders of label maps, for what other programs wrote."""
 
     def read(
         self, source: Source, header: Header | Mapping[str, Any] | None = None
@@ -219,7 +233,7 @@ class _Reader(NamedTuple):
         return replace(options, gallery=self.read(gallery))
 
 
-def predictions_of(
+def predictions_of(  # noqa: PLR0913 - the options of reading
     source: Source,
     *,
     header: Header | Mapping[str, Any] | None = None,
@@ -227,6 +241,7 @@ def predictions_of(
     logits: bool = False,
     renormalise: bool = False,
     alpha: float | None = None,
+    raters: Paths = (),
 ) -> Predictions:
     """Return the predictions of `source`, read or built where necessary."""
     if isinstance(source, Predictions):
@@ -238,7 +253,7 @@ def predictions_of(
         "alpha": alpha,
     }
     if isinstance(source, (str, Path)):
-        return read(source, **options)
+        return read(source, raters=raters, **options)
     return build(source, header=header, **options)
 
 
@@ -278,6 +293,11 @@ def judge_file(
         raise ValueError(
             f"{predictions.source} holds {predictions.task}; a gallery and the nearest "
             "items are for embeddings, leave them out"
+        )
+    if predictions.task != "classification" and options.points.asked:
+        raise ValueError(
+            f"{predictions.source} holds {predictions.task}; thresholds at which items "
+            "are called positive are for classification, leave them out"
         )
     judge: TaskJudge = find("evaluate.tasks", predictions.task)
     return with_declared_scores(judge(predictions, val, options), predictions, options)
@@ -346,6 +366,7 @@ def score_files(  # noqa: PLR0913 - the options of the command
     gallery: str | Path | None = None,
     names: str | Sequence[str] | None = None,
     alpha: float | None = None,
+    raters: Paths = (),
 ) -> Scored:
     """Score several files and compare them.
 
@@ -362,8 +383,10 @@ def score_files(  # noqa: PLR0913 - the options of the command
             header has both, else the file's name.
         alpha: Intervals and conformal sets aim at a coverage of 1 - alpha, where the
             header states no alpha; it overrides that of `options`.
+        raters: Folders with the label maps of raters, for folders of predictions that
+            another program wrote.
     """
-    reader = _Reader(task, logits, renormalise, alpha)
+    reader = _SourceReader(task, logits, renormalise, alpha, raters)
     if alpha is not None:
         options = replace(options or ScoreOptions(), alpha=alpha)
     options = reader.with_gallery(options, gallery)

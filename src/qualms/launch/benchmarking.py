@@ -16,8 +16,11 @@ from rich.console import Console
 
 from qualms.catalogue import write_scores
 from qualms.launch._devices import check_installed, default_workers, devices_for
+from qualms.launch._dry_run import check_runs
 from qualms.launch._links import link_predictions
 from qualms.launch._own_data import given_text, with_data
+from qualms.launch._store import StoreError, is_address
+from qualms.launch._store_runs import RunStore, run_store
 from qualms.launch.data import (
     RequiredDataset,
     check_prepared,
@@ -62,6 +65,38 @@ class Resources:
     workers: int | None = None
     device: str = "auto"
     together: int | None = None
+    store: RunStore | None = None
+    """Where runs and tables are stored; `out` is then their mirror."""
+
+    @property
+    def place(self) -> str:
+        """Where runs are, in words."""
+        return self.store.store.address if self.store else str(self.out)
+
+    def refresh(self, plans: "Iterable[RunPlan]") -> None:
+        """Mirror the finished runs of plans if they are stored elsewhere."""
+        if self.store is not None:
+            self.store.refresh(spec for plan in plans for spec in plan.runs)
+
+
+def resources_for(
+    out: str | PathLike[str],
+    data: str | PathLike[str] | None,
+    *,
+    workers: int | None = None,
+    device: str = "auto",
+    together: int | None = None,
+) -> Resources:
+    """Return resources for runs in a folder, or in a store such as s3://bucket."""
+    store = run_store(str(out)) if is_address(out) else None
+    return Resources(
+        out=store.mirror if store else Path(out),
+        data=data_root(None if data is None else Path(data)),
+        workers=workers,
+        device=device,
+        together=together,
+        store=store,
+    )
 
 
 class JudgedPlan(NamedTuple):
@@ -139,7 +174,7 @@ def run(  # noqa: PLR0913 - the options of the command
         seeds: Seeds instead of the preset's, as a list or as "0-4".
         options: Such as {"epochs": 3, "method.rate": 0.2, "network.width": 8}.
         data: Prepared datasets; $QUALMS_CACHE or ~/.cache/qualms by default.
-        out: Where runs and tables go.
+        out: Where runs and tables go: a folder, or s3://BUCKET/PREFIX.
         workers: Processes; one per GPU or core by default.
         device: "auto", "cpu", "cuda", "cuda:1", or "cuda:0,1" for each run.
         together: Seeds that one process trains at once.
@@ -155,12 +190,8 @@ def run(  # noqa: PLR0913 - the options of the command
     """
     command = _call("run", locals())
     _include(include)
-    resources = Resources(
-        out=Path(out),
-        data=data_root(None if data is None else Path(data)),
-        workers=workers,
-        device=device,
-        together=together,
+    resources = resources_for(
+        out, data, workers=workers, device=device, together=together
     )
     request = _request(preset, config, methods, seeds, options)
     report = run_plans(
@@ -218,23 +249,24 @@ def judge(  # noqa: PLR0913 - the options of the command
     """
     command = _call("judge", locals())
     _include(include)
-    root = data_root(None if data is None else Path(data))
-    resources = Resources(out=Path(out), data=root, device=device)
+    resources = resources_for(out, data, device=device)
     request = _request(preset, config, methods, seeds, options)
     plans = plans_for(benchmark, request, resources, source)
-    _refuse_without_runs(plans, resources.out)
+    resources.refresh(plans)
+    _refuse_without_runs(plans, resources)
     output = ResultsOutput(command, write)
     return _answer([_judge(plan, resources, output) for plan in plans])
 
 
-def _refuse_without_runs(plans: Sequence[RunPlan], out: Path) -> None:
+def _refuse_without_runs(plans: Sequence[RunPlan], resources: Resources) -> None:
     """Raise if there is nothing to judge."""
     runs = {spec.hash: spec for plan in plans for spec in plan.runs}
-    if runs and len(pending_runs(list(runs.values()), out)) == len(runs):
+    if runs and len(pending_runs(list(runs.values()), resources.out)) == len(runs):
         names = ", ".join(plan.benchmark.name for plan in plans)
         raise ValueError(
             f"there must be runs to judge, and none of the {len(runs)} of {names} is in"
-            f" {out}; make them with qualms.run, or say out= for where they are"
+            f" {resources.place}; make them with qualms.run, or say out= for where they"
+            " are"
         )
 
 
@@ -317,6 +349,7 @@ def run_plans(
         brief: Whether progress is told in few lines.
     """
     started = time.monotonic()
+    resources.refresh(plans)
     if not named:
         plans = [_with_prepared_data(plan, resources) for plan in plans]
     report = RunReport(tuple(_make(plans, resources, brief=brief)))
@@ -324,6 +357,7 @@ def run_plans(
         _print_summary(report.outcomes, time.monotonic() - started)
         if output is None:
             return report
+        resources.refresh(plans)
         judged = tuple(
             _judge(plan, resources, output)
             for plan in plans
@@ -334,8 +368,14 @@ def run_plans(
         _print_failed(report.failed)  # last, where users see it
 
 
-def check_plans(plans: Sequence[RunPlan], resources: Resources, *, named: bool) -> None:
-    """Raise what `run_plans` would raise before the first run starts."""
+def check_plans(
+    plans: Sequence[RunPlan], resources: Resources, *, named: bool
+) -> tuple[str, ...]:
+    """Raise what `run_plans` would raise, or what its runs would be refused for.
+
+    Returns:
+        Notes on what could not be checked without making data.
+    """
     specs = [
         spec
         for plan in plans
@@ -343,11 +383,13 @@ def check_plans(plans: Sequence[RunPlan], resources: Resources, *, named: bool) 
     ]
     pending = pending_runs(specs, resources.out)
     if not pending:
-        return
+        return ()
     check_installed()
     devices_for(resources.device)
     check_place(resources.out)
-    check_prepared(datasets_of(pending), resources.data)
+    if resources.store is not None:
+        resources.store.check()
+    return check_runs(pending, check_prepared(datasets_of(pending), resources.data))
 
 
 def data_line(dataset: RequiredDataset) -> str:
@@ -459,6 +501,8 @@ def _make(
     if pending_runs(specs, resources.out):  # report mistakes before preparing data
         check_installed()
         check_writable(resources.out)
+        if resources.store is not None:
+            resources.store.check()
         workers = resources.workers or default_workers(resources.device)
     outcomes = []
     total = len({spec.hash for spec in specs})
@@ -472,6 +516,7 @@ def _make(
             together=resources.together,
             callbacks=view,
             progress=view.data,
+            store=resources.store,
         )
         with closing(runs):
             for outcome in runs:
@@ -533,6 +578,11 @@ def _judge(plan: RunPlan, resources: Resources, output: ResultsOutput) -> Judged
             write_scores(folder, {"preset": plan.preset_text}, results.run_scores)
             links = link_predictions(plan, resources.out, folder)
             judged = judged._replace(files=files, predictions=links)
+            if resources.store is not None:
+                address = resources.store.push_results(folder)
+                print_line(console, f"tables and figures are stored in {address}")
+    except StoreError:
+        raise
     except OSError as error:
         raise OSError(
             f"cannot write tables to {folder}: {error.strerror or error}; free space"

@@ -7,17 +7,18 @@ share an output folder.
 
 import shutil
 import sys
-from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qualms.launch._devices import TOGETHER, devices_for, threads_for
-from qualms.launch._dispatch import run_jobs
+from qualms.launch._dispatch import RETRIES, run_jobs
 from qualms.launch._worker import Job, RunEnd, RunStatus, Work, WorkerSetup
 from qualms.launch.data import PartProgress, data_key, prepare_datasets
-from qualms.processes import LocalCrew, tell
+from qualms.processes import Event, LocalCrew, tell
 from qualms.runs import (
     check_writable,
     is_done,
@@ -30,6 +31,7 @@ from qualms.runs import (
 from qualms.spec import Part, RunSpec
 
 if TYPE_CHECKING:
+    from qualms.launch._store_runs import RunStore
     from qualms.training import Callbacks
 
 
@@ -56,9 +58,11 @@ def run_all(  # noqa: PLR0913 - the options of the command
     workers: int = 1,
     device: str = "auto",
     together: int | None = None,
+    retries: int = RETRIES,
     callbacks: "Callbacks | None" = None,
     progress: PartProgress | None = None,
     work: Work | None = None,
+    store: "RunStore | None" = None,
 ) -> Generator[RunOutcome, None, None]:
     """Make runs, and yield the outcome of each; finished runs come first.
 
@@ -75,9 +79,12 @@ def run_all(  # noqa: PLR0913 - the options of the command
         device: "auto", "cpu", "cuda" (every GPU) or one device by name.
         together: most seeds that one process trains at once, of runs that are otherwise
             the same; 5 on a GPU and 1 on the CPU by default.
+        retries: how often a run is tried again after its process was lost.
         callbacks: are called after every epoch.
         progress: is called while simulated datasets are made.
         work: what trains a batch, called like `qualms.training.run_together`.
+        store: where the folders of runs are stored, if that is not `out`, which is then
+            their mirror.
     """
     if workers < 1:
         raise ValueError(f"workers must be at least 1, got {workers}")
@@ -90,11 +97,21 @@ def run_all(  # noqa: PLR0913 - the options of the command
     if pending:
         check_writable(out)
         setups = _setups(device, workers, work)
+        if store is not None:
+            setups = [replace(setup, staging=store.staging) for setup in setups]
         folders = prepare_datasets(datasets_of(pending), data, progress=progress)
         together = together or (1 if setups[0].device == "cpu" else TOGETHER)
         groups = batches(pending, together=together, workers=workers)
         jobs = [_job(batch, out, folders) for batch in groups]
-    return _outcomes(finished, jobs, setups, out, callbacks)
+    # Only tests define work in the script that runs here.
+    crew = partial(LocalCrew, script=work is not None)
+    events = run_jobs(jobs, setups, make_crew=crew, retries=retries)
+    refresh = store.refresh if store else _keep
+    return _outcomes(finished, jobs, events, out, callbacks, refresh)
+
+
+def _keep(specs: Iterable[RunSpec]) -> None:
+    """Do nothing: what other launchers have finished is in the folder."""
 
 
 def datasets_of(specs: Sequence[RunSpec]) -> list[Part]:
@@ -154,9 +171,10 @@ def _job(specs: tuple[RunSpec, ...], out: Path, data: Mapping[str, Path]) -> Job
 def _outcomes(
     finished: Sequence[RunSpec],
     jobs: Sequence[Job],
-    setups: Sequence[WorkerSetup],
+    events: Generator[Event | RunEnd],
     out: Path,
     callbacks: "Callbacks | None",
+    refresh: Callable[[Iterable[RunSpec]], None],
 ) -> Generator[RunOutcome, None, None]:
     for spec in finished:
         mended = mend_spec(run_folder(out, spec), spec)
@@ -165,17 +183,17 @@ def _outcomes(
         yield _outcome(RunEnd(spec, "skipped"), out)
     _tell_remade(jobs, callbacks)
     busy: list[RunEnd] = []
-    # Only tests define work in the script that runs here.
-    script = any(setup.work is not None for setup in setups)
-    for event in run_jobs(jobs, setups, make_crew=partial(LocalCrew, script=script)):
-        if not isinstance(event, RunEnd):
-            if callbacks is not None:
-                tell(callbacks, event)
-        elif event.status == "busy":
-            busy.append(event)
-        else:
-            yield _outcome(event, out)
+    with closing(events):
+        for event in events:
+            if not isinstance(event, RunEnd):
+                if callbacks is not None:
+                    tell(callbacks, event)
+            elif event.status == "busy":
+                busy.append(event)
+            else:
+                yield _outcome(event, out)
     _forget_features(jobs, out)
+    refresh(event.spec for event in busy)
     for event in busy:
         done = is_done(run_folder(out, event.spec), event.spec)
         yield _outcome(event._replace(status="skipped") if done else event, out)

@@ -18,7 +18,7 @@ from qualms.launch._selections import check_config, check_rules
 from qualms.launch.data import data_key
 from qualms.launch.options import option_texts
 from qualms.shelf import broken, find, names
-from qualms.study import Benchmark, GivenData, RunPlan, TableRow
+from qualms.study import USUAL_SEEDS, Benchmark, GivenData, RunPlan, TableRow
 from qualms.wording import suggest
 
 Declared = Callable[..., Benchmark]
@@ -119,7 +119,7 @@ def check_data(function: Declared, *, given: bool) -> None:
     if takes and not given:
         raise ValueError(
             f"{name} is about your own data: name a folder, a table in CSV or a TOML"
-            " file with --from (docs/own_data.md)"
+            " file with --from (`qualms docs own_data`)"
         )
     if given and not takes:
         shelf = _benchmarks()
@@ -162,6 +162,8 @@ def _changes(request: RunRequest) -> Iterator[str]:
     """Yield what a user changes of the preset's runs, in words."""
     if request.config:
         yield f"config {request.config}"
+    if request.given is not None and request.given.network is not None:
+        yield f"network.name={request.given.network.name}"
     yield from option_texts(request.options)
 
 
@@ -174,9 +176,9 @@ def _differences(
         yield from variants
     if request.methods and plan.rows != declared.rows:
         yield from request.methods
-    if request.given is not None:
-        return  # options and seeds of data that a user brings are those of its preset
-    if set(plan.seeds) != set(declared.seeds):
+    # The preset of data that a user brings has the seeds that are asked for.
+    usual = declared.seeds if request.given is None else USUAL_SEEDS
+    if set(plan.seeds) != set(usual):
         yield f"seeds {' '.join(_ranges(plan.seeds))}"
     yield from plan.changes
 

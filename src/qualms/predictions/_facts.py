@@ -179,6 +179,8 @@ def _marks(predictions: Predictions) -> Iterator[str]:
     group = predictions.get("group")
     if group is not None:
         yield f"groups: {_counted(*np.unique(group, return_counts=True))}"
+    for name, further in predictions.named("group").items():
+        yield f"groups by {name}: {_counted(*np.unique(further, return_counts=True))}"
     cluster = predictions.get("cluster")
     if cluster is not None:
         yield f"clusters: {len(np.unique(cluster))}"

@@ -26,7 +26,8 @@ class Header:
     """The run and the data of predictions; every field is optional in foreign files.
 
     `alpha` is the miscoverage of `lower` and `upper` (0.1 for 90 % intervals), `ignore`
-    the label of pixels that scores leave out, `regions` the names of segmented regions
+    the label of pixels that scores leave out, `classes` the names of the classes in the
+    order of their probabilities, `regions` the names of segmented regions
     that may overlap, each with a sigmoid of its own, `fingerprint` a hash of the data,
     `pooled` the number of pooled runs (None for one run), `parameters` their number in
     one network. `select` has the pooling rule of each `select/<name>`: 'mean', or
@@ -57,6 +58,7 @@ class Header:
     alpha: float | None = None
     ignore: int | None = None
     regions: Sequence[str] = ()
+    classes: Sequence[str] = ()
     select: Mapping[str, str] = field(default_factory=dict)
     pooled: int | None = None
     uncertainty: str | None = None
@@ -71,7 +73,8 @@ class Header:
                     f"header '{name}' must be {wanted}, got {value!r:.80}; correct it "
                     "or leave it out"
                 )
-        object.__setattr__(self, "regions", tuple(self.regions))
+        for name in _LISTS:
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         # Through JSON once, so that a header equals itself after a round trip.
         for name in _MAPPINGS:
             object.__setattr__(self, name, _as_json(name, getattr(self, name)))
@@ -95,7 +98,7 @@ def parse_header(mapping: Mapping[str, Any], *, strict: bool = False) -> ParsedH
     With `strict`, raise on a misspelt field, and on a field that cannot be kept.
     """
     values = {key: value for key, value in mapping.items() if key in _NAMES}
-    for name in (*_MAPPINGS, "regions", "format"):
+    for name in (*_MAPPINGS, *_LISTS, "format"):
         if name in values and values[name] is None:
             del values[name]
     header = Header(**values)
@@ -305,7 +308,7 @@ def _mapping(value: Any) -> bool:
     return isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
 
 
-def _region_names(value: Any) -> bool:
+def _different_names(value: Any) -> bool:
     if not isinstance(value, Sequence) or isinstance(value, str):
         return False
     named = all(isinstance(name, str) and name for name in value)
@@ -351,8 +354,12 @@ _CHECKS: dict[str, _Check] = {
         "a whole number in 0..255, or null",
     ),
     "regions": (
-        _region_names,
+        _different_names,
         "a list of different names, one for each region",
+    ),
+    "classes": (
+        _different_names,
+        "a list of different names, one for each class",
     ),
     "select": (_rules, f"a mapping of names to one of {', '.join(RULES)}"),
     "pooled": (
@@ -363,4 +370,5 @@ _CHECKS: dict[str, _Check] = {
     "about": (_mapping, "a mapping of names to JSON values"),
 }
 _NAMES = tuple(_CHECKS)
+_LISTS = ("regions", "classes")
 _MAPPINGS = ("options", "select", "about")

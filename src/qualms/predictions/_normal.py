@@ -149,9 +149,9 @@ def _bytes_each(field: Field, stored: np.dtype[Any] | None) -> int:
     return np.dtype(field.dtype).itemsize * (2 if field.becomes == "probs" else 1)
 
 
-_Reader = Callable[[RawArrays, ReadOptions, str], Predictions]
+_FormReader = Callable[[RawArrays, ReadOptions, str], Predictions]
 # A released version keeps its reader here for good.
-FORMATS: dict[int, _Reader] = {1: _format_1}
+FORMATS: dict[int, _FormReader] = {1: _format_1}
 
 
 def _as_written(shapes: Mapping[str, Any], stated: Mapping[str, Any]) -> dict[str, Any]:

@@ -136,9 +136,9 @@ def _format_1(
     )
 
 
-_Reader = Callable[[RawArrays, ItemMaps, ReadOptions, str], Predictions]
+_FormReader = Callable[[RawArrays, ItemMaps, ReadOptions, str], Predictions]
 # A released version keeps its reader here for good.
-FORMATS: dict[int, _Reader] = {1: _format_1}
+FORMATS: dict[int, _FormReader] = {1: _format_1}
 
 
 def _check_options(in_header: str | None, options: ReadOptions) -> None:

@@ -6,7 +6,8 @@ import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
-from threading import Lock
+from queue import SimpleQueue
+from threading import Lock, Thread
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -70,7 +71,7 @@ class Workforce:
         environment: Mapping[str, str] | None = None,
         script: bool = True,
         patience: int = 0,
-        crew: Callable[[], Crew] | None = None,
+        make_crew: Callable[[], Crew] | None = None,
     ) -> None:
         """Make a workforce without processes.
 
@@ -79,12 +80,12 @@ class Workforce:
             environment: environment variables of the processes.
             script: whether they import the main script, see `LocalCrew`.
             patience: work before which no processes are started, see `takes`.
-            crew: makes the crew of these processes; a `LocalCrew` by default.
+            make_crew: makes the crew of these processes; a `LocalCrew` by default.
         """
         self._most = workers
         self._patience = patience
         self._environment = environment
-        self._crew = LocalCrew(script=script) if crew is None else crew()
+        self._crew = LocalCrew(script=script) if make_crew is None else make_crew()
         self._workers: list[Worker] = []
         self._lock = Lock()
         self._over = ""
@@ -248,8 +249,7 @@ class _Shares:
 
 def _serve(channel: Channel) -> None:
     function: Callable[[Any], Any] | None = None
-    while True:
-        new_function, share, items = channel.recv()
+    for new_function, share, items in _received(channel):
         results: list[Any] = []
         try:
             if new_function is not None:
@@ -261,6 +261,30 @@ def _serve(channel: Channel) -> None:
             channel.send(_Done(share, results, _portable(error)))
         else:
             channel.send(_Done(share, results))
+
+
+def _received(channel: Channel) -> Iterator[Any]:
+    """Yield messages, which a thread takes from the channel as soon as they come.
+
+    Otherwise a large share would wait for this process, and this process with a large
+    result for the sender of the share, forever.
+    """
+    messages: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
+
+    def receive() -> None:
+        while True:
+            try:
+                messages.put((channel.recv(), None))
+            except BaseException as error:
+                messages.put((None, error))
+                return
+
+    Thread(target=receive, daemon=True).start()
+    while True:
+        message, error = messages.get()
+        if error is not None:
+            raise error
+        yield message
 
 
 def _portable(error: Exception) -> Exception:

@@ -13,15 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.atomic import replacing
+from qualms.evaluate.chosen_uncertainty import own_uncertainties
 from qualms.evaluate.notebook import notebook_lines, notebook_table, pandas_frame
 from qualms.evaluate.scoring import Source
 from qualms.inference import Design, difference_of_samples, exact_interval
 from qualms.predictions import NO_TARGET, Predictions
 from qualms.referral._items import (
-    FAMILY,
     Array,
     Flags,
     Index,
+    array_name,
     cluster_codes,
     one_per_cluster,
     predicted_values,
@@ -333,11 +334,11 @@ def _warnings(
 
 
 def _notes(plan: "ReferralPlan", new: Predictions, uncertainty: Array) -> Iterator[str]:
-    source, family = plan.uncertainty, FAMILY[plan.task]
-    if not source.from_file and source.name in new.named(family):
+    source = plan.uncertainty
+    if not source.from_file and source.name in own_uncertainties(new):
         yield (
             f"the plan computes its {source.name}, so the array "
-            f"'{family}/{source.name}' of this file is not used"
+            f"'{array_name(new, source.name)}' of this file is not used"
         )
     tied = int((uncertainty == plan.threshold).sum())
     if tied > 1:

@@ -25,6 +25,7 @@ from qualms.scores.intervals import *
 from qualms.scores.maps import *
 from qualms.scores.multiclass import *
 from qualms.scores.ood import *
+from qualms.scores.operating_points import *
 from qualms.scores.overlap import *
 from qualms.scores.platt import *
 from qualms.scores.pooled import *

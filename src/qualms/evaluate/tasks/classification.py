@@ -8,12 +8,13 @@ from numpy.typing import NDArray
 
 from qualms import scores
 from qualms.arrays import Array, Index
-from qualms.evaluate._chosen_uncertainty import chosen_uncertainty
 from qualms.evaluate._prediction_sets import (
     Probabilities,
     conformal_entries,
     enough_of_each_class,
 )
+from qualms.evaluate._thresholds import KnownItems, judge_points
+from qualms.evaluate.chosen_uncertainty import chosen_uncertainty
 from qualms.evaluate.drawings import (
     histograms,
     referral_curves,
@@ -125,11 +126,19 @@ def classification(
     if val is not None and known_val is not None:
         design = design.joined(design_of(val))
         entries += _sets(predictions, everyone, (val, known_val), chosen, options)
+    points = judge_points(
+        KnownItems(predictions, everyone.probs, np.arange(predictions.n)),
+        _judged_validation(val, known_val),
+        chosen,
+        design,
+        options,
+    )
     drawn = drawn_subsets(chosen)
-    own = tuple(predictions.named("uncertainty"))
-    first = chosen_uncertainty(tuple(everyone.unsure), own, predictions, options)
+    first = chosen_uncertainty(
+        predictions, everyone.unsure, requested=options.uncertainty
+    )
     return Judgement(
-        entries=tuple(entries),
+        entries=(*entries, *points.entries),
         curves=(
             *curves,
             *_ood_roc(predictions, everyone),
@@ -143,6 +152,7 @@ def classification(
             *unknown_notes(predictions),
         ),
         design=design,
+        points=points.points,
     )
 
 
@@ -173,6 +183,14 @@ def _validation(predictions: Predictions, val: Predictions) -> Probabilities:
     index = known_items(val)
     probs = scores.mean_probabilities(val.arrays["probs"])[index]
     return Probabilities(probs, val.arrays["target"][index])
+
+
+def _judged_validation(
+    val: Predictions | None, known: Probabilities | None
+) -> KnownItems | None:
+    if val is None or known is None:
+        return None
+    return KnownItems(val, known.probs, known_items(val))
 
 
 def _fitted(val: Probabilities | None) -> dict[str, Fitted]:

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 
 from qualms.evaluate import Results, with_shown_items
+from qualms.report._group_spreads import spread_tables
+from qualms.report._operating_points import point_tables
 from qualms.report._scored import difference_table, score_notes
 from qualms.report.site.charts import figure_of, on_paper
 from qualms.report.site.contents import FileGroup, SiteContents
@@ -18,7 +20,7 @@ from qualms.wording import plural
 RULES = (
     "Each answer compares the interval of a score with a cut: yes where the whole"
     " interval lies on the good side, no where it lies on the other, else it cannot be"
-    " told. docs/verdict.md has the rules of each task."
+    " told. `qualms docs verdict` has the rules of each task."
 )
 MOST_IN_NAVIGATION = 3
 """More pages of files than this are found from the front page."""
@@ -72,6 +74,13 @@ def _sections(group: FileGroup, *, paper: bool) -> Iterator[Fragment]:
         "Main scores",
         table_fragment(main, f"{group.slug}-main-scores", title=False, by_line=True),
     )
+    for table in (*point_tables(scored), *spread_tables(scored)):
+        place = slug(f"{group.slug}-{table.name}")
+        yield section(
+            f"{place}-section",
+            table.title,
+            table_fragment(table, place, title=False, by_line=True),
+        )
     yield section(f"{group.slug}-every", "All scores", *_folded(group))
     notes = [element("li", note) for note in score_notes(scored)]
     if notes:

@@ -13,11 +13,14 @@ from qualms.evaluate.entry import Curve, Entry, Histogram, Judgement, ScoreOptio
 from qualms.predictions import Predictions
 from qualms.wording import suggest
 
-COMPUTED = ("entropy", "epistemic", "interval length")
+LENGTH = "interval length"
+"""Name of the uncertainty of values that is the length of their interval."""
+COMPUTED = ("entropy", "epistemic", LENGTH)
 """Uncertainties that the package computes of predictions that are no maps."""
 PATCH = "patch"
 """The aggregation of maps that the verdict is by."""
-_FAMILIES = ("uncertainty", "select")
+FAMILIES = ("uncertainty", "select")
+"""Arrays of a file that are uncertainties, by the first part of their names."""
 NAMED = ("uncertainty", "measure")
 """Settings that name an uncertainty; measures are those of maps."""
 _PREFIX = "uncertainty/"
@@ -42,14 +45,14 @@ def with_chosen_first(
     The name is '' where nobody chose and the file has none of its own.
 
     Raises:
-        ValueError: If there is no uncertainty of the name that was asked for.
+        LookupError: If there is no uncertainty of the name that was asked for.
     """
     entries = judgement.entries
     available = dict.fromkeys(
         filter(None, (uncertainty_of(e.settings) for e in entries))
     )
-    own = _own(predictions, entries)
-    chosen = chosen_uncertainty(tuple(available), own, predictions, options)
+    chosen = chosen_uncertainty(predictions, available, requested=options.uncertainty)
+    own = (name for name in own_uncertainties(predictions) if name in available)
     order = tuple(dict.fromkeys(filter(None, (chosen, *own, *available))))
     return replace(
         judgement,
@@ -60,47 +63,48 @@ def with_chosen_first(
 
 
 def chosen_uncertainty(
-    available: Collection[str],
-    own: Sequence[str],
-    predictions: Predictions,
-    options: ScoreOptions,
+    predictions: Predictions, available: Collection[str], *, requested: str = ""
 ) -> str:
-    """Return the name of the uncertainty to judge by; '' for that of the task.
+    """Return the name of the uncertainty to judge or refer by; '' for the task's own.
+
+    It is the one that is requested, else the one that the header names, else the first
+    of those that the file brings.
 
     Args:
-        available: The names of all.
-        own: Those that the file brings.
-        predictions: The file, whose header may name one.
-        options: The options, which may name one.
+        predictions: The file.
+        available: The names of all that could be taken.
+        requested: The one that a user names; '' if none.
 
     Raises:
-        ValueError: If the one that is named is not available.
+        LookupError: If the one that is named is not available.
+
+    >>> from qualms.predictions import build
+    >>> items = {"target": [0, 1], "prob": [0.2, 0.9], "uncertainty/mine": [0, 1]}
+    >>> chosen_uncertainty(build(items), ("entropy", "mine"))
+    'mine'
     """
-    name, said = options.uncertainty, "uncertainty"
+    name, owner = requested, "uncertainty"
     if not name and predictions.header.uncertainty:
-        name, said = predictions.header.uncertainty, "header 'uncertainty'"
+        name, owner = predictions.header.uncertainty, "header 'uncertainty'"
     if not name:
-        return own[0] if own else ""
+        own = own_uncertainties(predictions)
+        return next((name for name in own if name in available), "")
     if name not in available:
         names = f"one of {', '.join(available)}" if available else "left out"
-        raise ValueError(
-            f"{predictions.source}: {said} must be {names}, got {name!r}."
+        raise LookupError(
+            f"{predictions.source}: {owner} must be {names}, got {name!r}."
             f"{suggest(name, available)}"
         )
     return name
 
 
-def _own(predictions: Predictions, entries: Sequence[Entry]) -> tuple[str, ...]:
-    """Return the names of the file's own uncertainties that are judged, in order."""
-    stored = {name for family in _FAMILIES for name in predictions.named(family)}
-    names = dict.fromkeys(
-        str(entry.settings["uncertainty"])
-        for entry in entries
-        if "uncertainty" in entry.settings
-    )
-    # Of maps only the file's own are called uncertainties; the others are measures.
-    maps = predictions.task == "segmentation"
-    return tuple(name for name in names if maps or name in stored)
+def own_uncertainties(predictions: Predictions) -> tuple[str, ...]:
+    """Return the names of the uncertainties that the file brings, in its order.
+
+    Selection scores (`select/<name>`) follow those that are called uncertainties.
+    """
+    stored = (name for family in FAMILIES for name in predictions.named(family))
+    return tuple(dict.fromkeys((*predictions.own_maps, *stored)))
 
 
 def _sorted(parts: Sequence[Part], order: Sequence[str]) -> tuple[Part, ...]:
