@@ -190,14 +190,27 @@ def judged_cells(benchmark: Path) -> Path:
     return benchmark / ".judged"
 
 
-def judged_files(folder: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Yield the files of a run that judging reads, with their paths in `folder`."""
-    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as files:
-        yield from ((file.name, file) for file in files if file.name == "done.json")
-    yield from _files_below(predictions_folder(folder), "predictions")
+class JudgedFile(NamedTuple):
+    """A file of a run that judging reads."""
+
+    name: str
+    """Its path in the folder of the run."""
+    path: str
+    status: os.stat_result
 
 
-def _files_below(folder: Path, name: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+def judged_files(folder: Path) -> list[JudgedFile]:
+    """Return the files of a run that judging reads."""
+    files = []
+    done = str(done_path(folder))
+    with suppress(FileNotFoundError, NotADirectoryError):
+        # As texts, since thousands of folders are looked at.
+        files.append(JudgedFile("done.json", done, os.stat(done)))  # noqa: PTH116
+    below = _files_below(f"{folder}{os.sep}predictions", "predictions")
+    return [*files, *below]
+
+
+def _files_below(folder: str, name: str) -> Iterator[JudgedFile]:
     try:
         with os.scandir(folder) as files:
             entries = list(files)
@@ -206,9 +219,9 @@ def _files_below(folder: Path, name: str) -> Iterator[tuple[str, os.DirEntry[str
     for entry in entries:
         path = f"{name}/{entry.name}"
         if entry.is_dir():
-            yield from _files_below(Path(entry.path), path)
+            yield from _files_below(entry.path, path)
         else:
-            yield path, entry
+            yield JudgedFile(path, entry.path, os.stat(entry.path))  # noqa: PTH116
 
 
 def checkpoint_paths(folder: Path) -> tuple[Path, Path]:
