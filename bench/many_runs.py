@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import resource
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager

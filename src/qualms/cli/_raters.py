@@ -14,4 +14,4 @@ Raters = Annotated[
         " for each.",
     ),
 ]
-"""Folders with the label maps of raters (docs/readers.md)."""
+"""Folders with the label maps of raters."""

@@ -107,13 +107,48 @@ def score(
     ] = 1000,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     alpha: Annotated[
-        float | None,
+        list[float] | None,
         typer.Option(
             help="Intervals aim at coverage 1 - alpha, where the header states no"
-            " alpha; 0.1 by default."
+            " alpha; 0.1 by default. May be repeated."
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
+    threshold: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RULE",
+            help="Two classes: also sensitivity, PPV ... where P(y=1) is at least 0.3,"
+            " or where --val says: sensitivity=0.9, specificity=0.8, youden, cost=5,"
+            " promised-sensitivity=0.9. May be repeated. See `qualms docs "
+            "operating_points`.",
+        ),
+    ] = None,
+    meets: Annotated[
+        str,
+        typer.Option(
+            metavar="sensitivity=0.85,specificity=0.8",
+            help="Target that every threshold, or the ROC curve, is compared with.",
+        ),
+    ] = "",
+    prevalence: Annotated[
+        list[float] | None,
+        typer.Option(help="PPV and NPV where this share is positive, too."),
+    ] = None,
+    per_cluster: Annotated[
+        bool,
+        typer.Option(
+            "--per-cluster", help="Thresholds also per cluster, by its worst item."
+        ),
+    ] = False,
+    positive: Annotated[
+        list[int] | None,
+        typer.Option(help="Number of a class that is positive; 1 of two classes."),
+    ] = None,
+    ordinal: Annotated[
+        bool, typer.Option("--ordinal", help="Classes are grades: quadratic kappa.")
+    ] = False,
+    confidence: Annotated[float, typer.Option(help="Of promised thresholds.")] = 0.9,
     gallery: Annotated[
         Path | None,
         typer.Option(help="Embeddings: seek neighbours among the items of this file."),
@@ -132,20 +167,32 @@ def score(
     read off the arrays.
     """
     gc.disable()
-    from qualms.evaluate import ScoreOptions, score_files, with_scores
+    from qualms.evaluate import PointOptions, ScoreOptions, score_files, with_scores
+    from qualms.evaluate.operating_points import targets
     from qualms.report import print_results, to_json, write_curves
 
     # Modules stay; searching them for garbage takes a fifth of a short command.
     gc.freeze()
     gc.enable()
     _check_writable(html, curves, [*files, *(val or ()), gallery])
-    intervals: dict[str, Any] = {"resamples": resamples, "level": level, "seed": seed}
     more: dict[str, Any] = {
+        "resamples": resamples,
+        "level": level,
+        "seed": seed,
         "nearest": tuple(nearest or ()),
+        "ordinal": ordinal,
+        "points": PointOptions(
+            thresholds=tuple(threshold or ()),
+            meets=targets(meets),
+            prevalences=tuple(prevalence or ()),
+            per_cluster=per_cluster,
+            positive=tuple(positive or ()),
+            confidence=confidence,
+        ),
         "curve_points": _curve_points(whole=every or curves is not None),
     }
     options = ScoreOptions(
-        by_group=by_group, subset=subset, uncertainty=uncertainty, **intervals, **more
+        by_group=by_group, subset=subset, uncertainty=uncertainty, **more
     )
     scores_of = partial(
         score_files,
@@ -155,7 +202,7 @@ def score(
         task=task,
         logits=logits,
         renormalise=renormalise,
-        alpha=alpha,
+        alpha=alpha or None,
         raters=raters or (),
     )
     with _progress(options, quiet=as_json) as watched:
@@ -170,7 +217,7 @@ def score(
         if html is not None:
             from qualms.report.site import write_page
 
-            write_page(scored, html, command=_command())
+            write_page(scored, html, command=_command(), sources=files)
             written.insert(0, html)
     finally:  # scores are printed even if the disk is full
         if as_json:

@@ -18,6 +18,8 @@ from qualms.evaluate.entry import (
     Scatter,
     ScoreOptions,
 )
+from qualms.evaluate.group_spreads import GroupSpread
+from qualms.evaluate.operating_points import OperatingPoint, PointOptions
 from qualms.evaluate.pairs import PairedDifference, PairedScore, compare_pairs
 from qualms.evaluate.rows import Answer, ScoreRow
 from qualms.evaluate.scoring import Scored, score, score_files
@@ -30,11 +32,14 @@ __all__ = [
     "Contrast",
     "Curve",
     "Entry",
+    "GroupSpread",
     "Histogram",
     "Judgement",
     "MapSlice",
+    "OperatingPoint",
     "PairedDifference",
     "PairedScore",
+    "PointOptions",
     "Results",
     "Scatter",
     "ScoreOptions",

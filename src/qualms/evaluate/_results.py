@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from qualms.evaluate.entry import Curve, Histogram
+from qualms.evaluate.group_spreads import GroupSpread
 from qualms.evaluate.main_scores import main_rows
 from qualms.evaluate.notebook import (
     SIGNS,
@@ -16,6 +17,7 @@ from qualms.evaluate.notebook import (
     pandas_frame,
     with_intervals,
 )
+from qualms.evaluate.operating_points import OperatingPoint
 from qualms.evaluate.rows import QUESTIONS, Answer, ScoreRow
 from qualms.evaluate.subsets import (
     SIDE_BY_SIDE,
@@ -42,6 +44,10 @@ class Results:
     rows: tuple[ScoreRow, ...]
     curves: tuple[Curve, ...] = ()
     histograms: tuple[Histogram, ...] = ()
+    points: tuple[OperatingPoint, ...] = ()
+    """Thresholds, where they come from, and whether they meet their target."""
+    groups: tuple[GroupSpread, ...] = ()
+    """How far groups lie apart, score by score, where scores are by group."""
     notes: tuple[str, ...] = ()
     level: float = 0.95
     resamples: int = 1000
@@ -131,6 +137,14 @@ class Results:
             rows=shown_things(self.rows, self.subsets, what=lambda row: row.key[::2]),
             curves=shown_things(self.curves, self.subsets, what=_drawn),
             histograms=shown_things(self.histograms, self.subsets, what=_drawn),
+            points=shown_things(
+                self.points, self.subsets, what=lambda point: (point.rule, point.unit)
+            ),
+            groups=shown_things(
+                self.groups,
+                self.subsets,
+                what=lambda each: (each.score, each.array, each.detail),
+            ),
         )
 
     def __repr__(self) -> str:

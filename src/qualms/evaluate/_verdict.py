@@ -16,7 +16,8 @@ import numpy as np
 from qualms.evaluate._estimates import Designs, influences_of
 from qualms.evaluate._results import Results
 from qualms.evaluate.chosen_uncertainty import NAMED, PATCH, uncertainty_of
-from qualms.evaluate.rows import Answer, Question, ScoreRow, YesNo
+from qualms.evaluate.operating_points import YesNo
+from qualms.evaluate.rows import Answer, Question, ScoreRow
 from qualms.evaluate.subsets import SIDE_BY_SIDE
 from qualms.inference import (
     Bounded,

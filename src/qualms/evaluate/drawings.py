@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from qualms import scores
 from qualms.arrays import Array, Flags, Index
 from qualms.evaluate.entry import Curve, Histogram
-from qualms.inference import wilson_ends
+from qualms.inference import Design, wilson_ends
 from qualms.scores import ReferralCurve
 
 BINS = 40
@@ -19,6 +19,8 @@ Z = 1.96
 """Of a 95 % interval."""
 ROC_GRID = np.linspace(0.0, 1.0, 51)
 """False positive rates at which ROC curves are read, so that they can be averaged."""
+CALIBRATION_GRID = np.linspace(0.0, 1.0, 51)
+"""Probabilities at which the smooth calibration curve is read."""
 POINTS = 500
 """At most so many points of a referral curve are drawn."""
 CURVE_POINTS = 400
@@ -179,6 +181,41 @@ def reliability_curve(
         x_label="confidence",
         x=confidence,
         y=accuracy,
+        low=low,
+        high=high,
+    )
+
+
+def calibration_band(
+    prob: Array, positive: Flags, *, subset: str, design: Design
+) -> Curve:
+    """Return how often items with a P(y=1) are positive, with pointwise 95 % intervals.
+
+    The intervals are Wilson's of as many items as have the standard error of the curve,
+    summed over clusters; nan where there are too few items.
+    """
+    share, weight = scores.calibration_curve(prob, positive, CALIBRATION_GRID)
+    low, high = np.full((2, len(share)), np.nan)
+    for place in np.flatnonzero(~np.isnan(share)):
+        rate = share[place]
+        error = weight[place] * (positive - rate)
+        if design.cluster is not None:
+            error = np.bincount(design.cluster, error)
+        # Weights say how many items a point has where all of them are alike.
+        likely = rate * (1.0 - rate)
+        most = 1.0 / float(np.square(weight[place]).sum())
+        size = likely / max(float(np.square(error).sum()), 1e-300)
+        size = np.array([min(size, most) if likely > 1e-12 else most])
+        low[place], high[place] = np.concatenate(
+            wilson_ends(share[place : place + 1], size, Z)
+        )
+    return Curve(
+        name="calibration",
+        label="share of positive items",
+        subset=subset,
+        x_label="P(y=1)",
+        x=CALIBRATION_GRID,
+        y=share,
         low=low,
         high=high,
     )

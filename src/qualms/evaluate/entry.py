@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.arrays import Array, Index
+from qualms.evaluate.operating_points import OperatingPoint, PointOptions
 from qualms.evaluate.subsets import CHOICES
 from qualms.inference import Design, Influence, influence_of
 from qualms.predictions import Predictions
@@ -262,6 +263,8 @@ class Judgement:
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     """Notes that benchmarks show as well, with the lines that they are about."""
+    points: tuple[OperatingPoint, ...] = ()
+    """Thresholds, and whether they meet their target."""
     drawn: Array | None = None
     """(N,) of segmented items, which have no array of targets, a digest of what their
     raters drew: it tells whether files hold the same items."""
@@ -286,6 +289,8 @@ class ScoreOptions:
     array `uncertainty/mine`. '' for the one that the header names, else the first of
     the file's own, else the one that is computed."""
     alpha: float = 0.1
+    further_alphas: tuple[float, ...] = ()
+    """Intervals and conformal sets are judged at these, too."""
     workers: int = field(default_factory=cores)
     """Threads for intervals, and threads or processes for segmentation items; they
     change no number."""
@@ -294,6 +299,10 @@ class ScoreOptions:
     progress: Callable[[int, int], None] | None = None
     nearest: tuple[int, ...] = ()
     """Embeddings: how many of the nearest items R@k counts besides the first."""
+    ordinal: bool = False
+    """Classification: classes are grades, so that near ones are nearly right."""
+    points: PointOptions = field(default_factory=PointOptions)
+    """Classification: thresholds that are judged."""
     curve_points: int | None = None
     """Points of a referral curve that are kept at most; None for one per item, which
     takes more memory than the predictions where items are many."""
@@ -301,7 +310,10 @@ class ScoreOptions:
     """Embeddings: items among which neighbours are sought, instead of the file's."""
 
     def __post_init__(self) -> None:
-        for name, share in (("level", self.level), ("alpha", self.alpha)):
+        for name, share in (
+            ("level", self.level),
+            *(("alpha", alpha) for alpha in (self.alpha, *self.further_alphas)),
+        ):
             if not 0.0 < share < 1.0:
                 raise ValueError(f"{name} must lie between 0 and 1, got {share}")
         if self.resamples < 0:

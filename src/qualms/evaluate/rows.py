@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from qualms.evaluate.entry import Entry
+from qualms.evaluate.operating_points import YesNo
 from qualms.labels import values_text
 from qualms.scores import Better
 
@@ -12,7 +13,6 @@ RowSettings = tuple[tuple[str, Any], ...]
 RowKey = tuple[str, str, RowSettings]
 """Score, subset and settings."""
 Question = Literal["accurate", "calibrated", "finds_errors", "survives_shift"]
-YesNo = Literal["yes", "no", "cannot be told", "not asked"]
 QUESTIONS: Mapping[Question, str] = {
     "accurate": "Accurate?",
     "calibrated": "Calibrated?",

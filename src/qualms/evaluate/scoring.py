@@ -14,15 +14,18 @@ from qualms.evaluate._compare import Comparison, compare
 from qualms.evaluate._dead_uncertainty import name_dead
 from qualms.evaluate._declared_scores import with_declared_scores
 from qualms.evaluate._estimates import Estimated, estimated
+from qualms.evaluate._estimators import Estimator, estimator_arrays
 from qualms.evaluate._interval_kinds import with_shared_kind
 from qualms.evaluate._results import Results
 from qualms.evaluate._validation import check_validation
 from qualms.evaluate._verdict import verdict_of
 from qualms.evaluate.chosen_uncertainty import with_chosen_first
 from qualms.evaluate.entry import Judgement, ScoreOptions
+from qualms.evaluate.group_spreads import group_spreads
+from qualms.evaluate.operating_points import PointOptions
 from qualms.evaluate.rows import ScoreRow
 from qualms.evaluate.segmented import measuring
-from qualms.evaluate.subsets import require_subset, shown_subsets
+from qualms.evaluate.subsets import group_arrays, require_subset, shown_subsets
 from qualms.predictions import (
     Frame,
     Header,
@@ -37,6 +40,8 @@ from qualms.shelf import find
 from qualms.wording import plural
 
 Source = str | Path | Mapping[str, Any] | Frame | Predictions
+ScoreSource = Source | Estimator
+"""What `score` takes: predictions, or what predicts."""
 TaskJudge = Callable[[Predictions, Predictions | None, ScoreOptions], Judgement]
 
 LARGEST = 1e70
@@ -49,7 +54,9 @@ PAIRED = ("item", "target", "cluster", "shifted", "known")
 
 
 def score(  # noqa: PLR0913 - the options of the command
-    source: Source,
+    source: ScoreSource,
+    X: Any = None,  # noqa: N803 - as everybody calls it
+    y: Any = None,
     *,
     val: Source | None = None,
     options: ScoreOptions | None = None,
@@ -63,17 +70,22 @@ def score(  # noqa: PLR0913 - the options of the command
     resamples: int | None = None,
     level: float | None = None,
     seed: int | None = None,
-    alpha: float | None = None,
+    alpha: float | Sequence[float] | None = None,
     by_group: bool | None = None,
     subset: str | None = None,
     uncertainty: str | None = None,
+    points: PointOptions | None = None,
+    ordinal: bool | None = None,
     raters: Paths = (),
 ) -> Results:
     """Return every score of a predictions file, with intervals, as `qualms score` does.
 
     Args:
         source: A path, a mapping of arrays, a frame of pandas or polars with the
-            columns of a .csv file, or predictions already read.
+            columns of a .csv file, or predictions already read. Or an estimator like
+            those of scikit-learn, which predicts `X`.
+        X: Inputs of an estimator, as its `predict` takes them.
+        y: Targets of an estimator, as it was fitted on.
         val: Validation predictions of the same run; recalibration, conformal offsets,
             selection thresholds and Platt scaling are fitted on them.
         options: Resamples, level, seed, groups; by default those of `ScoreOptions`.
@@ -88,7 +100,8 @@ def score(  # noqa: PLR0913 - the options of the command
         level: Level of the intervals.
         seed: Seed of everything random.
         alpha: Intervals and conformal sets aim at a coverage of 1 - alpha, where the
-            header states no alpha.
+            header states no alpha. Several: the rows of all but the first have the
+            setting `alpha`.
         by_group: Score every group, too.
         subset: Items that the verdict, tables and pictures are about: in_domain,
             shifted, or all (both together). By default in-domain ones with the shifted
@@ -96,12 +109,17 @@ def score(  # noqa: PLR0913 - the options of the command
         uncertainty: Name of the uncertainty that the verdict and the main scores judge.
             By default the one that the header names, else the first array
             `uncertainty/<name>` of the file, else the entropy.
+        points: Thresholds at which items of two classes, or of classes that are
+            positive and others, are judged (docs/operating_points.md).
+        ordinal: Classes are grades: also the quadratic kappa.
         raters: Folders with the label maps of raters, for a folder of predictions that
             another program wrote.
 
-    `resamples` and the six after it override `options`.
+    `resamples` and the eight after it override `options`.
     """
+    alpha, further = _first_and_further(alpha)
     arguments = {
+        "further_alphas": further or None,
         "resamples": resamples,
         "level": level,
         "seed": seed,
@@ -109,9 +127,18 @@ def score(  # noqa: PLR0913 - the options of the command
         "by_group": by_group,
         "subset": subset,
         "uncertainty": uncertainty,
+        "points": points,
+        "ordinal": ordinal,
     }
     changes: dict[str, Any] = {k: v for k, v in arguments.items() if v is not None}
     reader = _SourceReader(task, logits, renormalise, alpha, raters)
+    if isinstance(source, Estimator):
+        source, header = estimator_arrays(source, X, y)
+    elif X is not None or y is not None:
+        raise ValueError(
+            "X and y belong to an estimator with `predict`, got predictions that are"
+            " made already; leave them out"
+        )
     predictions = reader.read(source, header)
     return _scored(
         predictions,
@@ -120,6 +147,16 @@ def score(  # noqa: PLR0913 - the options of the command
         name=name,
         force_val=force_val,
     )
+
+
+def _first_and_further(
+    alpha: float | Sequence[float] | None,
+) -> tuple[float | None, tuple[float, ...]]:
+    if alpha is None or not isinstance(alpha, Sequence):
+        return alpha, ()
+    if not alpha:
+        raise ValueError("alpha must hold at least one number, got none")
+    return alpha[0], tuple(alpha[1:])
 
 
 def _scored(
@@ -135,7 +172,7 @@ def _scored(
     notes: tuple[str, ...] = ()
     if val is not None:
         notes = check_validation(predictions, val, force=force_val, shared=shared_val)
-    if options.by_group and predictions.get("group") is None:
+    if options.by_group and not group_arrays(predictions):
         notes = (*notes, NO_GROUPS)
     with shared_sorts(), measuring(options) as options:
         judgement, chosen = with_chosen_first(
@@ -157,6 +194,8 @@ def _scored(
         rows=rows,
         curves=judgement.curves,
         histograms=judgement.histograms,
+        points=judgement.points,
+        groups=group_spreads(rows, judgement.design, options.level),
         notes=(
             *judgement.warnings,
             *dead,
@@ -286,6 +325,11 @@ def judge_file(
             f"{predictions.source} holds {predictions.task}; a gallery and the nearest "
             "items are for embeddings, leave them out"
         )
+    if predictions.task != "classification" and options.points.asked:
+        raise ValueError(
+            f"{predictions.source} holds {predictions.task}; thresholds at which items "
+            "are called positive are for classification, leave them out"
+        )
     judge: TaskJudge = find("evaluate.tasks", predictions.task)
     return with_declared_scores(judge(predictions, val, options), predictions, options)
 
@@ -352,7 +396,7 @@ def score_files(  # noqa: PLR0913 - the options of the command
     force_val: bool = False,
     gallery: str | Path | None = None,
     names: str | Sequence[str] | None = None,
-    alpha: float | None = None,
+    alpha: float | Sequence[float] | None = None,
     raters: Paths = (),
 ) -> Scored:
     """Score several files and compare them.
@@ -369,13 +413,17 @@ def score_files(  # noqa: PLR0913 - the options of the command
         names: Names of the files in tables; by default method and seed where the
             header has both, else the file's name.
         alpha: Intervals and conformal sets aim at a coverage of 1 - alpha, where the
-            header states no alpha; it overrides that of `options`.
+            header states no alpha; it overrides that of `options`. Several: the rows
+            of all but the first have the setting `alpha`.
         raters: Folders with the label maps of raters, for folders of predictions that
             another program wrote.
     """
+    alpha, further = _first_and_further(alpha)
     reader = _SourceReader(task, logits, renormalise, alpha, raters)
     if alpha is not None:
-        options = replace(options or ScoreOptions(), alpha=alpha)
+        options = replace(
+            options or ScoreOptions(), alpha=alpha, further_alphas=further
+        )
     options = reader.with_gallery(options, gallery)
     paths, val_paths = _paths("files", files), _paths("val", val or ())
     vals = _one_each(val_paths, len(paths))

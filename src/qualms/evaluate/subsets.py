@@ -2,9 +2,11 @@
 
 Where a file marks some of its items as shifted, results are about the in-domain ones,
 with the shifted ones beside them. A group is then divided likewise: its subsets are
-`in_domain/group=a`, `shifted/group=a` and `all/group=a`; else there is `group=a`.
+`in_domain/group=a`, `shifted/group=a` and `all/group=a`; else there is `group=a`. Where
+items are grouped by several arrays, `group/site=a` is of the array `group/site`.
 """
 
+import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
@@ -30,7 +32,8 @@ SIDE_BY_SIDE = ("in_domain", "shifted")
 """What stands beside each other where a file marks shifted items."""
 CHOICES = (*SIDE_BY_SIDE, "all")
 """Sets of items that a user may ask for."""
-_GROUP = "group="
+_GROUP = re.compile(r"(?:(in_domain|shifted|all)/)?(group(?:/[^=]*)?)=(.*)", re.DOTALL)
+"""Which items, the array that groups them, and what it says of them."""
 _WORDS = {
     "all": "every item",
     "in_domain": "items not marked as shifted",
@@ -44,40 +47,54 @@ def subset_words(subset: str) -> str:
 
     >>> subset_words("group=clinic A")
     "items whose array 'group' says 'clinic A'"
-    >>> subset_words("shifted/group=a")
-    "items marked as shifted whose array 'group' says 'a'"
+    >>> subset_words("shifted/group/site=a")
+    "items marked as shifted whose array 'group/site' says 'a'"
     """
-    if not is_group(subset):
+    group = _GROUP.fullmatch(subset)
+    if group is None:
         return _WORDS[subset]
-    kind, _, name = subset.partition(_GROUP)
-    items = _WORDS[kind.rstrip("/")] if kind else "items"
-    return f"{items} whose array 'group' says {name!r}"
+    kind, array, name = group.groups()
+    items = _WORDS[kind] if kind else "items"
+    return f"{items} whose array '{array}' says {name!r}"
 
 
 def subset_label(subset: str) -> str:
     """Return the name of a subset in a table or legend.
 
-    >>> subset_label("in_domain"), subset_label("in_domain/group=site_1")
-    ('in-domain', 'in-domain, group=site_1')
+    >>> subset_label("in_domain"), subset_label("in_domain/group/site=site_1")
+    ('in-domain', 'in-domain, site=site_1')
     """
-    kind, group, name = subset.partition(_GROUP)
-    if not group:
+    group = _GROUP.fullmatch(subset)
+    if group is None:
         return subset.replace("_", "-")
-    return f"{kind.rstrip('/').replace('_', '-')}, {group}{name}".removeprefix(", ")
+    kind, array, name = group.groups()
+    of_kind = f"{kind.replace('_', '-')}, " if kind else ""
+    return f"{of_kind}{array.removeprefix('group/')}={name}"
 
 
 def is_group(subset: str) -> bool:
     """Return whether the items of a subset are those of one group."""
-    return _GROUP in subset
+    return _GROUP.fullmatch(subset) is not None
 
 
 def group_name(subset: str) -> str:
-    """Return the name of the group: the text of the array `group`.
+    """Return the name of the group: what its array says.
 
-    >>> group_name("shifted/group=a")
-    'a'
+    >>> group_name("shifted/group=a"), group_name("group/site=a")
+    ('a', 'a')
     """
-    return subset.partition(_GROUP)[2]
+    group = _GROUP.fullmatch(subset)
+    return "" if group is None else group[3]
+
+
+def group_array(subset: str) -> str:
+    """Return the array that groups the items; '' where they are no group.
+
+    >>> group_array("shifted/group=a"), group_array("group/site=a"), group_array("all")
+    ('group', 'group/site', '')
+    """
+    group = _GROUP.fullmatch(subset)
+    return "" if group is None else group[2]
 
 
 def subset_kind(subset: str) -> str:
@@ -86,9 +103,8 @@ def subset_kind(subset: str) -> str:
     >>> subset_kind("shifted/group=a"), subset_kind("group=a"), subset_kind("balanced")
     ('shifted', 'all', 'balanced')
     """
-    if not is_group(subset):
-        return subset
-    return subset.partition(_GROUP)[0].rstrip("/") or "all"
+    group = _GROUP.fullmatch(subset)
+    return subset if group is None else group[1] or "all"
 
 
 def shown_subsets(available: Collection[str], *, wanted: str = "") -> tuple[str, ...]:
@@ -162,27 +178,40 @@ def subsets(
         chosen["in_domain"] = everyone[~moved]
         chosen["shifted"] = everyone[moved]
         chosen["balanced"] = everyone[balanced_joint(moved, seed=seed)]
-    group = predictions.get("group")
-    if by_group and group is not None:
-        chosen |= grouped(chosen, group)
+    if by_group:
+        ungrouped = dict(chosen)
+        for array, group in group_arrays(predictions).items():
+            chosen |= grouped(ungrouped, group, array=array)
     return chosen
 
 
-def grouped(chosen: Mapping[str, Index], group: NDArray[Any]) -> dict[str, Index]:
+def group_arrays(predictions: Predictions) -> dict[str, NDArray[Any]]:
+    """Return the arrays that group items by name: `group`, and any `group/<name>`."""
+    return {
+        name: array
+        for name, array in predictions.arrays.items()
+        if name == "group" or name.startswith("group/")
+    }
+
+
+def grouped(
+    chosen: Mapping[str, Index], group: NDArray[Any], *, array: str = "group"
+) -> dict[str, Index]:
     """Return the indices of each group, of in-domain and shifted items apart.
 
     Args:
         chosen: Item indices by subset, in-domain and shifted ones among them if there
             are any.
         group: (N,) name of the group of each item.
+        array: Name of the array that says so.
     """
     kinds = (*SIDE_BY_SIDE, "all") if "shifted" in chosen else ("all",)
     groups: dict[str, Index] = {}
     for kind in kinds:
         index = chosen[kind]
-        prefix = f"{kind}/{_GROUP}" if len(kinds) > 1 else _GROUP
+        prefix = f"{kind}/{array}" if len(kinds) > 1 else array
         for name in np.unique(group[index]):
-            groups[f"{prefix}{name}"] = index[group[index] == name]
+            groups[f"{prefix}={name}"] = index[group[index] == name]
     return groups
 
 

@@ -11,7 +11,7 @@ from scipy.special import bdtr, betaincinv, expit, ndtri, stdtrit
 
 from qualms.arrays import Array, Flags, Index
 from qualms.inference._design import Design, Spread
-from qualms.scores.influence import Exceedance, Strata
+from qualms.scores.influence import Exceedance, RateRatio, Strata
 
 ONE_SIGMA = 0.16
 
@@ -219,6 +219,43 @@ def exceedance_ends(
     # With few distinct scores the rate jumps, and its error is that after the jump.
     jumped = wilson(likely, negatives, level)[0]
     return max(0.0, min(value - down, jumped)), min(1.0, value + up)
+
+
+def rate_ratio_ends(
+    ratio: RateRatio, design: Design, level: float
+) -> tuple[float, float]:
+    """Return the ends of the interval of a score of the ratio of two rates.
+
+    Wilson's intervals of both rates are combined by squares on the log scale (MOVER; Li
+    et al., 2014). Where no item of a kind is a hit, or every rate is at its end, the
+    ends are combined as they are, which is too cautious.
+    """
+    ends = []
+    for kind in (ratio.positive, ~ratio.positive):
+        share = float(ratio.hit[kind].mean())
+        size = _effective(ratio.hit, kind, design, None)
+        ends.append((share, *wilson(share, size, level)))
+    (upper, upper_low, upper_high), (lower, lower_low, lower_high) = ends
+    low = _ratio_end((upper, upper_low), (lower, lower_high))
+    high = _ratio_end((upper, upper_high), (lower, lower_low))
+    least, most = (
+        ratio.score(end, 1.0) if math.isfinite(end) else ratio.score(1.0, 0.0)
+        for end in (low, high)
+    )
+    return min(least, most), max(least, most)
+
+
+def _ratio_end(upper: tuple[float, float], lower: tuple[float, float]) -> float:
+    """Return the end of the interval of a ratio: of a rate and its end, to another."""
+    if upper[1] <= 0.0:
+        return 0.0
+    if lower[1] <= 0.0:
+        return math.inf
+    if upper[0] <= 0.0 or lower[0] <= 0.0:
+        return upper[1] / lower[1]
+    away = math.hypot(math.log(upper[1] / upper[0]), math.log(lower[1] / lower[0]))
+    sign = 1.0 if upper[1] / lower[1] > upper[0] / lower[0] else -1.0
+    return upper[0] / lower[0] * math.exp(sign * away)
 
 
 def _share_at_rank(positive_levels: Array, negative_levels: Array, rank: int) -> float:

@@ -25,6 +25,7 @@ from qualms.inference._shares import (
     effective_size,
     exact_interval,
     exceedance_ends,
+    rate_ratio_ends,
     strata_ends,
     strata_method,
     student_quantile,
@@ -36,6 +37,7 @@ from qualms.scores.influence import (
     Exceedance,
     Influence,
     RareErrors,
+    RateRatio,
     Scale,
     SmoothGaps,
     Strata,
@@ -190,7 +192,10 @@ def _constructed(
         case Strata() as strata:
             return strata_ends(strata, design, level)
         case Exceedance() as exceedance:
-            return exceedance_ends(exceedance, design, level)
+            low, high = exceedance_ends(exceedance, design, level)
+            return (1.0 - high, 1.0 - low) if exceedance.complement else (low, high)
+        case RateRatio() as ratio:
+            return rate_ratio_ends(ratio, design, level)
         case RareErrors() as rare:
             own = design if design.items == len(rare.wrong) else None
             shares = exact_interval(rare.wrong, design=own, level=level)
@@ -214,6 +219,8 @@ def _construction_words(repeats: Sequence[Influence]) -> str:
             return NORM_BOUND
         case Strata() as strata:
             return strata_method(strata)
+        case RateRatio():
+            return "Wilson's interval of both rates, by squares on the log scale"
         case Exceedance():
             return "order statistics of the threshold and Wilson's interval, by squares"
         case _:

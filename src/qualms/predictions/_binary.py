@@ -2,7 +2,8 @@
 
 In .npz the header is a 0-d string named `header`. In .safetensors numbers are float32
 and the header is in the metadata. The format has no text, so arrays of text (`item`,
-`group`, `cluster`, `extra/<name>`) are JSON lists in the metadata, each under its name.
+`group`, `group/<name>`, `cluster`, `extra/<name>`) are JSON lists in the metadata, each
+under its name.
 It has no checksums either, so ours are in the metadata under `crc32`.
 """
 
@@ -32,6 +33,7 @@ from qualms.predictions._values import text_array, where_in
 _NPZ_HEADER = "a 0-d string array 'header' (JSON)"
 _SAFETENSORS_HEADER = "the metadata under 'header' (JSON)"
 _TEXTS = ("item", "group", "cluster")
+_TEXT_FAMILIES = ("group/", "extra/")
 # Dtypes of .safetensors that NumPy has too; the bits of bfloat16 are read as uint16.
 _DTYPES = {
     "F64": "<f8",
@@ -240,7 +242,7 @@ def read_safetensors(source: OpenedFile) -> RawArrays:
     texts = {
         name: _text(name, text, sums)
         for name, text in metadata.items()
-        if (name in _TEXTS or name.startswith("extra/")) and name not in tensors
+        if (name in _TEXTS or name.startswith(_TEXT_FAMILIES)) and name not in tensors
     }
     header = metadata.get("header")
     if header is not None:

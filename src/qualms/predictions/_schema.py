@@ -100,6 +100,8 @@ _EVERYWHERE = (
     Field(name="shifted", kind="flag"),
     Field(name="known", kind="flag"),
 )
+# Of segmented items there is one `group` in the index.
+_GROUPS = Field(name="group/", kind="name")
 _THUMBNAIL = Field(name="thumbnail", axes=("NHW3",), kind="byte")
 _EXTRA = Field(name="extra/", axes=(), kind="any")
 # Names of a standard deviation.
@@ -130,6 +132,7 @@ TASKS = {
             _UNCERTAINTY,
             Field(name="target_probs", axes=("NC",), probability=True),
             *_EVERYWHERE,
+            _GROUPS,
             _THUMBNAIL,
             _EXTRA,
         ),
@@ -156,6 +159,7 @@ TASKS = {
             Field(name="select/", axes=("MN", "N")),
             _UNCERTAINTY,
             *_EVERYWHERE,
+            _GROUPS,
             _THUMBNAIL,
             _EXTRA,
         ),
@@ -172,6 +176,7 @@ TASKS = {
             Field(name="votes", axes=("NK",), low=0.0),
             Field(name="upstream", kind="flag"),
             *_EVERYWHERE,
+            _GROUPS,
             _THUMBNAIL,
             _EXTRA,
         ),

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.predictions import Maps, PredictionsError, read_array
-from qualms.readers import ForeignCases, ForeignContents, Reader
+from qualms.readers import ForeignCases, ForeignContents, ForeignRequest, Reader
 from qualms.readers._images import (
     LABEL_ENDINGS,
     files_by_stem,
@@ -103,7 +103,7 @@ def _below(path: Path) -> list[Path]:
     ]
 
 
-def _read(path: Path, raters: Sequence[Path]) -> ForeignContents:
+def _read(path: Path, request: ForeignRequest) -> ForeignContents:
     if not path.is_dir():
         raise PredictionsError("must be a folder of predictions of nnU-Net, got a file")
     folds = _folds(path)
@@ -120,7 +120,7 @@ def _read(path: Path, raters: Sequence[Path]) -> ForeignContents:
     plans = _stated(folds[0].folder, "plans.json")
     stated = {} if plans is None else read_json(plans)
     names = [case.name for case in cases]
-    rated = raters_of(path, raters, names, beside=folds[0].folder)
+    rated = raters_of(path, request.raters, names, beside=folds[0].folder)
     plan = _Plan(
         labels=labels,
         order=class_order(about, labels),

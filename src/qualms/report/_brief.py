@@ -13,7 +13,13 @@ from qualms.evaluate import (
 )
 from qualms.evaluate.main_scores import GROUPED
 from qualms.evaluate.rows import QUESTIONS, Question
-from qualms.evaluate.subsets import group_name, is_group, subset_kind, subset_label
+from qualms.evaluate.subsets import (
+    group_array,
+    group_name,
+    is_group,
+    subset_kind,
+    subset_label,
+)
 from qualms.report._scored import (
     ARROW,
     score_cell,
@@ -134,7 +140,7 @@ def _by_group(result: Results, rows: Sequence[ScoreRow]) -> Table:
         items = max(cell.n for cell in cells if cell is not None)
         lines.append(
             TableLine(
-                labels=(group_name(subset), str(items)),
+                labels=(_group_words(subset), str(items)),
                 cells=tuple(score_cell(cell) for cell in cells),
                 section=subset_label(subset_kind(subset)) if divided else "",
             )
@@ -151,6 +157,12 @@ def _by_group(result: Results, rows: Sequence[ScoreRow]) -> Table:
         level=result.level,
     )
     return _bare(table)
+
+
+def _group_words(subset: str) -> str:
+    """Return the name of a group, after that of its array where there are several."""
+    array = group_array(subset).removeprefix("group/")
+    return group_name(subset) if array == "group" else f"{array}={group_name(subset)}"
 
 
 def _bare(table: Table) -> Table:

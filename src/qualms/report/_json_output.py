@@ -6,9 +6,22 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from qualms import __version__
-from qualms.evaluate import Comparison, Curve, Results, Scored, ScoreRow
+from qualms.arrays import Array
+from qualms.evaluate import (
+    Comparison,
+    Curve,
+    GroupSpread,
+    OperatingPoint,
+    Results,
+    Scored,
+    ScoreRow,
+)
 from qualms.evaluate.drawings import thin
+from qualms.inference import Bounded
 from qualms.labels import labels_text
 from qualms.report._csv_files import write_records
 
@@ -49,9 +62,46 @@ def _file(result: Results) -> dict[str, Any]:
             }
             for answer in result.verdict
         ],
+        "points": [_point(point) for point in result.points],
+        "groups": [_groups(spread) for spread in result.groups],
         "scores": [_row(row) for row in result.rows],
         "curves": [_curve(curve) for curve in result.curves],
     }
+
+
+def _point(point: OperatingPoint) -> dict[str, Any]:
+    return {
+        "threshold": point.rule,
+        "unit": point.unit,
+        "subset": point.subset,
+        # Infinite where all items are called, or none is.
+        "value": _number(point.threshold),
+        "source": point.source,
+        "answer": point.answer,
+        "because": point.because,
+    }
+
+
+def _groups(spread: GroupSpread) -> dict[str, Any]:
+    return {
+        "score": spread.score,
+        "settings": dict(spread.settings),
+        "subset": spread.subset,
+        "array": spread.array,
+        "groups": list(spread.groups),
+        "left_out": list(spread.left_out),
+        "worst": spread.worst,
+        "least": _bounded(spread.least),
+        "best": spread.best,
+        "gap": _bounded(spread.gap),
+        "differences": {
+            name: _bounded(gap) for name, gap in spread.differences.items()
+        },
+    }
+
+
+def _bounded(number: Bounded) -> dict[str, Any]:
+    return {name: _number(value) for name, value in number._asdict().items()}
 
 
 def _row(row: ScoreRow) -> dict[str, Any]:
@@ -82,7 +132,15 @@ def _curve(curve: Curve) -> dict[str, Any]:
         "points": curve.points or len(curve.x),
         "x": [_number(value) for value in curve.x[shown].tolist()],
         "y": [_number(value) for value in curve.y[shown].tolist()],
+        "low": _ends(curve.low, shown),
+        "high": _ends(curve.high, shown),
     }
+
+
+def _ends(values: Array | None, shown: NDArray[np.int64]) -> list[float | None] | None:
+    if values is None:
+        return None
+    return [_number(value) for value in values[shown].tolist()]
 
 
 def _number(value: float) -> float | None:

@@ -14,6 +14,8 @@ from qualms.evaluate.rows import QUESTIONS
 from qualms.evaluate.subsets import SIDE_BY_SIDE, subset_label
 from qualms.labels import values_text
 from qualms.report._brief import answer_table, brief_scores, brief_tables
+from qualms.report._group_spreads import spread_tables
+from qualms.report._operating_points import point_tables
 from qualms.report._scored import difference_table, score_notes, score_table
 from qualms.report._terminal import escape, print_legend, print_table, printable
 from qualms.report.table import Table, digits
@@ -55,6 +57,9 @@ def print_results(
     chosen_items = with_shown_items(scored)
     shown = brief_scores(scored) if brief else chosen_items
     tables = brief_tables(shown) if brief else [score_table(shown)]
+    if not chosen:
+        tables += spread_tables(chosen_items, brief=brief)
+        tables += point_tables(chosen_items, brief=brief)
     _print_apart(tables, console=console)
     print_legend(tables, console=console)
     if differences and shown.comparison is not None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from qualms.evaluate import Comparison, Contrast, Scored, ScoreRow, subset_words
 from qualms.evaluate.rows import RowKey
-from qualms.evaluate.subsets import is_group, subset_label
+from qualms.evaluate.subsets import group_array, is_group, subset_label
 from qualms.labels import labels_text
 from qualms.report.table import Column, Table, TableCell, TableLine
 
@@ -49,7 +49,11 @@ def subset_notes(subsets: Iterable[str]) -> tuple[str, ...]:
         if not is_group(subset)
     ]
     if len(definitions) < len(subsets):
-        definitions.append("group=NAME: items whose array 'group' says NAME")
+        arrays = dict.fromkeys(filter(None, map(group_array, subsets)))
+        definitions += (
+            f"{array.split('/')[-1]}=NAME: items whose array '{array}' says NAME"
+            for array in arrays
+        )
     return (f"{'; '.join(definitions)}.",)
 
 

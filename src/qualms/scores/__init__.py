@@ -14,6 +14,7 @@ from qualms.scores._sums import *
 from qualms.scores.aggregation import *
 from qualms.scores.arguments import *
 from qualms.scores.calibration import *
+from qualms.scores.calibration_line import *
 from qualms.scores.conformal import *
 from qualms.scores.conformal_sets import *
 from qualms.scores.decomposition import *
@@ -25,6 +26,7 @@ from qualms.scores.intervals import *
 from qualms.scores.maps import *
 from qualms.scores.multiclass import *
 from qualms.scores.ood import *
+from qualms.scores.operating_points import *
 from qualms.scores.overlap import *
 from qualms.scores.platt import *
 from qualms.scores.pooled import *

@@ -85,6 +85,20 @@ class Exceedance(NamedTuple):
     """(N,) the kind whose quantile is the threshold."""
     share: float
     """Share of the positive items at or above the threshold, at least."""
+    complement: bool = False
+    """Whether the score is the share of items below the threshold."""
+
+
+class RateRatio(NamedTuple):
+    """A score of the ratio of two rates of hits: of positive and negative items."""
+
+    hit: Flags
+    """(N,)"""
+    positive: Flags
+    """(N,)"""
+    score: Callable[[float, float], float]
+    """The score from the rate of positive items and that of negative ones. Only their
+    ratio matters, and the score grows, or falls, with it."""
 
 
 class RareErrors(NamedTuple):
@@ -131,7 +145,14 @@ class Influence:
     """The worst score that a chance of one trial, at most this large, leaves possible,
     where the score is at its best."""
     construction: (
-        BinGaps | SmoothGaps | Strata | Exceedance | RareErrors | AboveNoise | None
+        BinGaps
+        | SmoothGaps
+        | Strata
+        | Exceedance
+        | RateRatio
+        | RareErrors
+        | AboveNoise
+        | None
     ) = None
     """What the interval is made of, where `values` alone do not make it."""
     step: Array | float = 0.0

@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from threading import Lock
 from typing import Any, NamedTuple
@@ -15,9 +16,13 @@ from qualms.evaluate._prediction_sets import (
     Probabilities,
     conformal_entries,
     enough_of_each_class,
+    group_entries,
+    label_shift_entries,
 )
+from qualms.evaluate._thresholds import KnownItems, judge_points
 from qualms.evaluate.chosen_uncertainty import chosen_uncertainty
 from qualms.evaluate.drawings import (
+    calibration_band,
     histograms,
     referral_curves,
     reliability_curve,
@@ -36,6 +41,7 @@ from qualms.evaluate.entry import (
 from qualms.evaluate.subsets import (
     design_of,
     drawn_subsets,
+    group_arrays,
     grouped,
     is_group,
     known_items,
@@ -43,10 +49,17 @@ from qualms.evaluate.subsets import (
     subsets,
     unknown_notes,
 )
+from qualms.inference import Design
 from qualms.predictions import Predictions
 from qualms.wording import plural
 
-Fitted = scores.Temperature | scores.Isotonic
+Fitted = (
+    scores.Temperature
+    | scores.Isotonic
+    | scores.Linear
+    | scores.Binned
+    | scores.VennAbers
+)
 
 MANY = 8
 """With more classes than this, probabilities are freed as soon as possible."""
@@ -56,10 +69,17 @@ TOP_K = 5
 """With more classes than this, there is also a top-5 accuracy."""
 MANY_RANKED = 100
 """With more classes than this, there is no macro AUROC, which ranks by each class."""
+MANY_MAPPED = 20
+"""With more classes than this, only temperature and isotonic maps are fitted."""
 OF_CLASSES = (scores.accuracy, scores.balanced_accuracy, scores.mcc, scores.macro_f1)
 RECALIBRATED = (scores.nll, scores.brier, scores.ece, scores.adaptive_ece)
 """Scores that are also given of recalibrated probabilities."""
 CALIBRATION = (scores.classwise_ece, scores.smooth_ece)
+ON_LOGITS: Mapping[Callable[..., float], float] = {
+    scores.calibration_slope: 1.0,
+    scores.calibration_intercept: 0.0,
+}
+"""Calibration of two classes as a line on the logit scale, and its best value."""
 SHIFT = (
     scores.ood_auroc,
     scores.ood_auprc,
@@ -94,7 +114,8 @@ class _Classified(NamedTuple):
         """Return the arrays by the names of the parameters that read them."""
         arrays = {"probs": self.probs, "target": self.target}
         if self.probs.shape[1] == 2:
-            arrays |= {"score": self.probs[:, 1], "positive": self.target == 1}
+            yes = self.probs[:, 1]
+            arrays |= {"score": yes, "prob": yes, "positive": self.target == 1}
         return arrays
 
     def recalibrated(self, fit: Fitted) -> "_Classified":
@@ -147,6 +168,8 @@ def classification(
     curves: list[Curve] = []
     for subset in chosen:
         entries += (*_of_subset(parts, subset), *changed.entries[subset])
+        if options.ordinal:
+            entries.append(_plain_entry(scores.quadratic_kappa, parts, subset))
         if not is_group(subset):
             items = parts.of(subset)
             curves += _referral(items, subset, options.curve_points)
@@ -156,16 +179,24 @@ def classification(
     if val is not None and known_val is not None:
         design = design.joined(design_of(val))
         entries += _sets(predictions, everyone, (val, known_val), chosen, options)
+    points = judge_points(
+        KnownItems(predictions, everyone.probs, np.arange(predictions.n)),
+        _judged_validation(val, known_val),
+        chosen,
+        design,
+        options,
+    )
     drawn = drawn_subsets(chosen)
     first = chosen_uncertainty(
         predictions, everyone.unsure, requested=options.uncertainty
     )
     return Judgement(
-        entries=tuple(entries),
+        entries=(*entries, *points.entries),
         curves=(
             *curves,
             *_ood_roc(predictions, everyone),
             *(_reliability(parts.of(subset), subset) for subset in drawn),
+            *_calibration_bands(parts, drawn, design),
             *changed.curves,
         ),
         histograms=tuple(_histograms(everyone, drawn, predictions.get("group"), first)),
@@ -175,6 +206,7 @@ def classification(
             *unknown_notes(predictions),
         ),
         design=design,
+        points=points.points,
     )
 
 
@@ -207,14 +239,29 @@ def _validation(predictions: Predictions, val: Predictions) -> Probabilities:
     return Probabilities(probs, val.arrays["target"][index])
 
 
+def _judged_validation(
+    val: Predictions | None, known: Probabilities | None
+) -> KnownItems | None:
+    if val is None or known is None:
+        return None
+    return KnownItems(val, known.probs, known_items(val))
+
+
 def _fitted(val: Probabilities | None) -> dict[str, Fitted]:
     """Return the recalibration maps fitted on validation items, by name."""
     if val is None:
         return {}
-    return {
+    fitted: dict[str, Fitted] = {
         "temperature": scores.fit_temperature(*val),
         "isotonic": scores.fit_isotonic(*val),
     }
+    classes = val.probs.shape[1]
+    if classes <= MANY_MAPPED:
+        fitted["histogram"] = scores.fit_histogram(*val)
+        fitted["vector"] = scores.fit_vector(*val)
+        fitted["dirichlet"] = scores.fit_dirichlet(*val)
+        fitted["venn-abers"] = scores.fit_venn_abers(*val)
+    return fitted
 
 
 class _Recalibrated(NamedTuple):
@@ -259,6 +306,9 @@ def _plain(parts: _Parts, subset: str) -> Iterator[Entry]:
         several += (scores.auroc, scores.auprc, scores.average_precision)
     for score in (*OF_CLASSES, *several, *RECALIBRATED, *CALIBRATION):
         yield _plain_entry(score, parts, subset)
+    if classes == 2:
+        for line, aim in ON_LOGITS.items():
+            yield replace(_plain_entry(line, parts, subset), aim=aim)
 
 
 def _calibration(
@@ -331,9 +381,24 @@ def _sets(
     """Yield scores of conformal sets on all subsets but the balanced one."""
     # Items of no known class are in no subset: any class will do.
     test = Probabilities(everyone.probs, np.maximum(everyone.target, 0))
-    rows = predictions.n + known_items(val[0])
+    known = known_items(val[0])
+    rows = predictions.n + known
     by_subset = {name: index for name, index in chosen.items() if name != "balanced"}
-    return conformal_entries(test, val[1], (rows, by_subset), alpha=options.alpha)
+    yield from conformal_entries(test, val[1], (rows, by_subset), alpha=options.alpha)
+    for further in options.further_alphas:
+        entries = conformal_entries(test, val[1], (rows, by_subset), alpha=further)
+        for entry in entries:
+            yield replace(entry, settings={**entry.settings, "alpha": further})
+    own = group_arrays(val[0])
+    for array, group in group_arrays(predictions).items():
+        if array in own:
+            groups = group.astype(np.str_), own[array][known].astype(np.str_)
+            name = array.removeprefix("group/")
+            yield from group_entries(
+                test, val[1], groups, by_subset, alpha=options.alpha, name=name
+            )
+    drawn = drawn_subsets(chosen)
+    yield from label_shift_entries(test, val[1], drawn, alpha=options.alpha)
 
 
 def _referral(items: _Classified, subset: str, most: int | None) -> Iterator[Curve]:
@@ -366,6 +431,22 @@ def _reliability(
     )
 
 
+def _calibration_bands(
+    parts: _Parts, drawn: Mapping[str, Index], design: Design
+) -> Iterator[Curve]:
+    """Yield the smooth calibration curve of two classes."""
+    for subset, index in drawn.items():
+        items = parts.of(subset)
+        if items.probs.shape[1] != 2:
+            return
+        yield calibration_band(
+            items.probs[:, 1],
+            items.target == 1,
+            subset=subset,
+            design=design.of(index),
+        )
+
+
 def _histograms(
     everyone: _Classified,
     drawn: Mapping[str, Index],
@@ -391,7 +472,7 @@ def _notes(
         units = plural(clusters, "cluster")
         notes.append(f"intervals are over {clusters} {units}, not items")
     if val is not None:
-        names, count = " and ".join(fitted), len(known_items(val))
+        names, count = ", ".join(fitted), len(known_items(val))
         notes.append(f"{names} fitted on {count} validation items of {val.source}")
     return tuple(notes)
 

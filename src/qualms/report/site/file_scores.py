@@ -10,9 +10,15 @@ from qualms.report._scored import score_cell, subset_notes
 from qualms.report.table import Column, Table, TableLine
 
 QUESTIONS: Mapping[str, tuple[str, ...]] = {
-    "Are predictions right?": ("proper", "multiclass", "regression", "overlap"),
+    "Are predictions right?": (
+        "proper",
+        "multiclass",
+        "operating_points",
+        "regression",
+        "overlap",
+    ),
     "Are probabilities and intervals right?": (
-        *("calibration", "platt", "intervals", "smoothing"),
+        *("calibration", "calibration_line", "platt", "intervals", "smoothing"),
         *("recalibration", "conformal", "conformal_sets"),
     ),
     "Does the uncertainty rank errors?": (
