@@ -27,7 +27,7 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
@@ -82,6 +82,24 @@ class RunLosses(NamedTuple):
     """How often its process was lost, and its machine was not."""
     error: str = ""
     """Why it is not tried again; '' if it is."""
+
+
+REQUEST = "requested.json"
+"""File in the folder of a benchmark that lists the runs that were asked for last."""
+
+
+class RunState(NamedTuple):
+    """What a listing of thousands of runs reads of each."""
+
+    spec: dict[str, Any]
+    """The fields of its spec, unchecked."""
+    done: bool
+    error: str
+    """Why the last attempt failed; '' if it did not."""
+    seconds: float | None
+    """Seconds of its training, where it is done."""
+    finished: str | None
+    """When it was done, in UTC."""
 
 
 class RunProgress(NamedTuple):
@@ -291,8 +309,48 @@ def read_progress(folder: Path) -> RunProgress | None:
         done=was_finished(folder),
         error=why_failed(folder),
         epochs=tuple(filter(None, map(_line_object, lines))),
-        sign=max((_changed(path) for path in folder.glob("*")), default=0.0),
+        sign=last_change(folder),
     )
+
+
+def note_request(out: Path, specs: Iterable[RunSpec]) -> None:
+    """Note below `out` which runs were asked for last, for those who watch them."""
+    hashes: dict[str, list[str]] = {}
+    for spec in specs:
+        hashes.setdefault(spec.benchmark, []).append(spec.hash)
+    for benchmark, runs in hashes.items():
+        folder = out / benchmark
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(folder / REQUEST, json.dumps({"runs": runs}))
+
+
+def requested_runs(folder: Path) -> tuple[str, ...]:
+    """Return the hashes of the runs that were asked for last of a benchmark."""
+    runs = _read(folder / REQUEST).get("runs")
+    return tuple(map(str, runs)) if isinstance(runs, list) else ()
+
+
+def read_state(folder: Path) -> RunState | None:
+    """Return what a listing shows of a run; None if its files cannot be read."""
+    try:
+        spec, record = (_read(folder / f"{name}.json") for name in ("spec", "done"))
+        error = why_failed(folder)
+    except OSError:
+        return None
+    if not spec:
+        return None
+    done = record.get("hash") == folder.name
+    finished = None
+    if done:
+        changed = datetime.fromtimestamp(_changed(folder / "done.json"), UTC)
+        finished = changed.strftime("%Y-%m-%d %H:%M")
+    seconds = record.get("seconds") if done else None
+    return RunState(spec, done, error, seconds, finished)
+
+
+def last_change(folder: Path) -> float:
+    """Return when a file of a run last changed, in seconds since 1970."""
+    return max((_changed(path) for path in folder.glob("*")), default=0.0)
 
 
 def log_end(folder: Path, size: int) -> str:
@@ -580,6 +638,15 @@ def _read(path: Path) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return {}
     return _object(value)
+
+
+def is_run_name(name: str) -> bool:
+    """Return whether a folder of this name may hold a run: the name is a hash.
+
+    >>> is_run_name("0123456789abcdef"), is_run_name("small")
+    (True, False)
+    """
+    return len(name) == 16 and set(name) <= set("0123456789abcdef")
 
 
 def _write(path: Path, text: str) -> None:

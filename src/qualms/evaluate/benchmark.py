@@ -62,6 +62,9 @@ def judge_plan(
         hardware=tuple(sorted({run.hardware for run in facts.values()} - {""})),
         seconds=total_seconds(facts[name].training for name in _trained(plan, facts)),
         costs={place: cost for v in variants for place, cost in v.costs.items()},
+        run_scores={
+            run: scores for v in reversed(variants) for run, scores in v.scores.items()
+        },
         notes=(
             *_each(v.damaged for v in variants),
             *_warnings(variants),

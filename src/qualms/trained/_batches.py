@@ -286,6 +286,7 @@ def _classes(target: Tensor, task: Task, name: str, regions: int) -> Tensor:
         first = classes[wrong][0].item()
         marks = first > 0 and task.name == "segmentation"
         hint = "; say ignore=... if it marks pixels that do not count" if marks else ""
+        hint = "; convert the masks to 0 and 1" if regions else hint
         raise ValueError(
             f"targets of {name} must be {_words(task, regions)}, got {first}{hint}"
         )
