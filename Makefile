@@ -6,25 +6,35 @@ BIN := $(VENV)/bin
 export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 # Compiled once for all processes: torch alone takes each of them five seconds otherwise.
 unexport PYTHONDONTWRITEBYTECODE
-INSTALL := $(BIN)/uv pip install -q --python $(BIN)/python -c constraints.txt
+# The lock has every version with its hashes, except those of torch and torchvision: their
+# CPU and CUDA builds differ, and so does what they need. pyproject.toml bounds them.
+LOCK := requirements.lock
+INSTALL := $(BIN)/uv pip install -q --python $(BIN)/python -c $(LOCK)
+UV_VERSION := 0.13.8
 
-.PHONY: help demo test check gpu-check bench format clean
+.PHONY: help demo test quick faults check gpu-check bench format docs lock audit release clean
 help:
 	@echo "make demo    score foreign files, run four benchmarks on simulated data; a site shows all"
 	@echo "make test    the CPU test suite"
 	@echo "make check   lint, format, types, import contracts"
+	@echo "make quick   the same, and the tests that your changes touch, in a minute"
+	@echo "make faults  what breaks, and what is left of it: the table of docs/reliability.md"
 	@echo "make gpu-check  tests and checks that need a GPU, in the current environment"
 	@echo "make bench   speed and memory against peers, to bench/RESULTS.md"
+	@echo "make docs    the documentation, with its notebooks executed, to build/site"
+	@echo "make lock    renew requirements.lock"
+	@echo "make audit   look for known vulnerabilities in it"
+	@echo "make release build the wheel and try it in empty environments"
 
 $(BIN)/uv:
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q uv
+	$(BIN)/python -m pip install -q uv==$(UV_VERSION)
 
-$(VENV)/.user: $(BIN)/uv pyproject.toml constraints.txt
+$(VENV)/.user: $(BIN)/uv pyproject.toml $(LOCK)
 	$(INSTALL) -e ".[tables,report,train]"
 	@touch $@
 
-$(VENV)/.dev: $(BIN)/uv pyproject.toml constraints.txt
+$(VENV)/.dev: $(BIN)/uv pyproject.toml $(LOCK)
 	$(INSTALL) -e ".[dev]"
 	@touch $@ $(VENV)/.user
 
@@ -48,6 +58,12 @@ check: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+quick: check
+	OMP_NUM_THREADS=1 $(BIN)/python .ci/quick.py $(SINCE)
+
+faults: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/python bench/faults.py
+
 gpu-check:
 	PYTHON=$(PYTHON) bash bench/gpu_all.sh
 
@@ -57,6 +73,26 @@ bench: $(VENV)/.dev
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+$(VENV)/.docs: $(VENV)/.dev
+	$(INSTALL) -e ".[dev,docs]"
+	@touch $@
+
+docs: $(VENV)/.docs
+	$(BIN)/python .ci/docs.py
+
+lock: $(BIN)/uv
+	$(BIN)/uv pip compile -q pyproject.toml --all-extras --upgrade --generate-hashes \
+		--universal --python-version 3.11 --config-file .ci/lock.toml \
+		--no-emit-package torch --no-emit-package torchvision --no-annotate \
+		--custom-compile-command "make lock" -o $(LOCK)
+
+audit: $(BIN)/uv
+	@$(BIN)/python .ci/audit.py
+
+release: $(VENV)/.dev
+	$(BIN)/python tests/public_names.py
+	$(BIN)/python .ci/release.py $(PYTHONS)
 
 clean:
 	rm -rf $(VENV) demo

@@ -18,7 +18,7 @@ SRC = Path(qualms.__file__).parent
 MODULES = sorted(SRC.rglob("*.py"))
 BANNED = {"utils", "util", "helpers", "common", "misc", "base", "tools"}
 SHELVES = (
-    *("cli", "benchmarks", "datasets", "methods", "networks"),
+    *("cli", "benchmarks", "datasets", "methods", "networks", "readers"),
     "evaluate.tasks",
     "report.site.pages",
 )
@@ -103,7 +103,7 @@ def test_uncertainty_is_not_called_doubt():
 def test_our_classes_inherit_at_most_once():
     allowed = {"NamedTuple", "Protocol", "ValueError", "RuntimeError", "Exception"}
     allowed |= {"OSError", "Sequence", "Module", "Optimizer", "Generic"}
-    allowed |= {"ThreadingHTTPServer", "BaseHTTPRequestHandler"}
+    allowed |= {"ThreadingHTTPServer", "BaseHTTPRequestHandler", "Unpickler"}
     for path in MODULES:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ClassDef):
@@ -124,15 +124,56 @@ def test_importing_loads_no_training_stack(module):
     assert out.stdout.strip() == "[]"
 
 
-def test_the_constraints_pin_every_requirement():
+def test_the_lock_pins_every_requirement_by_hash():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     wanted = [*project["dependencies"]]
     for extra in project["optional-dependencies"].values():
         wanted += extra
-    pinned = dict(
-        line.split("==") for line in (ROOT / "constraints.txt").read_text().split()
-    )
+    lock = (ROOT / "requirements.lock").read_text("utf-8")
+    entries = re.split(r"^(?=[\w.-]+==)", lock, flags=re.M)[1:]
+    assert all("--hash=sha256:" in entry for entry in entries)
+    pinned = dict(re.match(r"([\w.-]+)==([\w.]+)", entry).groups() for entry in entries)
+    left_out = {"torch", "torchvision"}  # each platform has a build of its own
+    assert not left_out & pinned.keys()
+    assert not [name for name in pinned if name.startswith(("nvidia", "cuda"))]
+    assert "://" not in lock
     for text in wanted:
         needed = Requirement(text)
-        if needed.name != project["name"]:  # an extra may name others of the project
+        if needed.name not in {project["name"], *left_out}:
             assert pinned.get(needed.name, "none") in needed.specifier, text
+
+
+def test_the_container_file_copies_what_it_installs():
+    lines = (ROOT / "Containerfile").read_text("utf-8").splitlines()
+    (copied,) = (line for line in lines if line.startswith("COPY pyproject.toml"))
+    assert all((ROOT / name).is_file() for name in copied.split()[1:-1])
+    (extras,) = (line for line in lines if line.startswith("ARG EXTRAS="))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    known = set(project["optional-dependencies"])
+    developers = {"dev", "browser", "docs"}
+    listed = extras.removeprefix("ARG EXTRAS=").split(",")
+    assert set(listed) == known - developers
+    uv = re.search(r"UV_VERSION := (\S+)", (ROOT / "Makefile").read_text("utf-8"))[1]
+    assert any(f"uv=={uv}" in line for line in lines)
+
+
+def messages_of(module):
+    """The strings of a module that are not docstrings, and the help of commands."""
+    tree = ast.parse(module.read_text("utf-8"))
+    in_docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if is_text and (id(node) not in in_docs or module.parent.name == "cli"):
+            yield node.value
+
+
+def test_messages_name_pages_that_an_installed_package_has():
+    from qualms.cli._pages import documentation
+
+    texts = [(m, text) for m in MODULES for text in messages_of(m)]
+    assert not [(m, text) for m, text in texts if re.search(r"docs/\w+\.md", text)]
+    named = {
+        name for _, text in texts for name in re.findall(r"`qualms docs\s+(\w+)`", text)
+    }
+    assert len(named) >= 6
+    assert named <= documentation().keys()

@@ -1,6 +1,7 @@
 """The folder of a run: the only module that knows which files it holds.
 
     OUT/<benchmark>/.features/  of a frozen backbone, while heads are trained on them
+    OUT/<benchmark>/.judged/    what judging made of runs: cells, and digests of files
     OUT/<benchmark>/<hash>/
         spec.json           what the run is
         environment.json    what it runs on: versions, device, command
@@ -10,6 +11,7 @@
         items.json          the training items that a rule chose
         checkpoint.pt       the last checkpoint, and checkpoint.previous.pt before it
         predictions/        the predictions of each split
+        losses.json         how often its process, or its machine, was lost
         failed.json         why the last attempt failed
         done.json           written last: the run is finished, and what it cost
 
@@ -24,7 +26,8 @@ import math
 import os
 import platform
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
@@ -70,6 +73,35 @@ class RunCosts(NamedTuple):
     """Seconds to predict the crop of an item, if crops are predicted."""
 
 
+class RunLosses(NamedTuple):
+    """Lost processes of a run that is not done."""
+
+    lost: int = 0
+    """How often its process or its machine was lost."""
+    killed: int = 0
+    """How often its process was lost, and its machine was not."""
+    error: str = ""
+    """Why it is not tried again; '' if it is."""
+
+
+REQUEST = "requested.json"
+"""File in the folder of a benchmark that lists the runs that were asked for last."""
+
+
+class RunState(NamedTuple):
+    """What a listing of thousands of runs reads of each."""
+
+    spec: dict[str, Any]
+    """The fields of its spec, unchecked."""
+    done: bool
+    error: str
+    """Why the last attempt failed; '' if it did not."""
+    seconds: float | None
+    """Seconds of its training, where it is done."""
+    finished: str | None
+    """When it was done, in UTC."""
+
+
 class RunProgress(NamedTuple):
     """How far a run is, by the files in its folder."""
 
@@ -103,6 +135,11 @@ def log_path(folder: Path) -> Path:
     return folder / "log.txt"
 
 
+def done_path(folder: Path) -> Path:
+    """Return the file that marks the run as finished; it is written last."""
+    return folder / "done.json"
+
+
 def epochs_path(folder: Path) -> Path:
     """Return the file with one JSON object for each epoch."""
     return folder / "log.jsonl"
@@ -116,6 +153,32 @@ def items_path(folder: Path) -> Path:
 def shared_features(benchmark: Path) -> Path:
     """Return the folder for features of frozen backbones beside the runs' folders."""
     return benchmark / ".features"
+
+
+def judged_cells(benchmark: Path) -> Path:
+    """Return the folder for judged cells beside the runs' folders."""
+    return benchmark / ".judged"
+
+
+def judged_files(folder: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Yield the files of a run that judging reads, with their paths in `folder`."""
+    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as files:
+        yield from ((file.name, file) for file in files if file.name == "done.json")
+    yield from _files_below(predictions_folder(folder), "predictions")
+
+
+def _files_below(folder: Path, name: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    try:
+        with os.scandir(folder) as files:
+            entries = list(files)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for entry in entries:
+        path = f"{name}/{entry.name}"
+        if entry.is_dir():
+            yield from _files_below(Path(entry.path), path)
+        else:
+            yield path, entry
 
 
 def checkpoint_paths(folder: Path) -> tuple[Path, Path]:
@@ -189,7 +252,7 @@ def mismatch(spec: RunSpec, split: str, header: Mapping[str, Any]) -> str:
 
 def is_done(folder: Path, spec: RunSpec) -> bool:
     """Return whether `folder` holds the finished run of `spec` with all predictions."""
-    record = _read(folder / "done.json")
+    record = _read(done_path(folder))
     return record.get("hash") == spec.hash and all(
         is_stored(folder, split, spec) for split in spec.splits
     )
@@ -197,7 +260,7 @@ def is_done(folder: Path, spec: RunSpec) -> bool:
 
 def was_finished(folder: Path) -> bool:
     """Return whether the run that `folder` is named after was finished there."""
-    return _read(folder / "done.json").get("hash") == folder.name
+    return _read(done_path(folder)).get("hash") == folder.name
 
 
 def read_costs(folder: Path, header: Mapping[str, Any] | None = None) -> RunCosts:
@@ -208,7 +271,7 @@ def read_costs(folder: Path, header: Mapping[str, Any] | None = None) -> RunCost
         header: the header of its predictions, as a mapping. Foreign files and those of
             former versions state the times there; `done.json` has precedence.
     """
-    record = _read(folder / "done.json") if was_finished(folder) else {}
+    record = _read(done_path(folder)) if was_finished(folder) else {}
     header = header or {}
     about = _object(header.get("about"))
     paces = [_object(pace) for pace in _object(record.get("pace")).values()] or [about]
@@ -246,8 +309,48 @@ def read_progress(folder: Path) -> RunProgress | None:
         done=was_finished(folder),
         error=why_failed(folder),
         epochs=tuple(filter(None, map(_line_object, lines))),
-        sign=max((_changed(path) for path in folder.glob("*")), default=0.0),
+        sign=last_change(folder),
     )
+
+
+def note_request(out: Path, specs: Iterable[RunSpec]) -> None:
+    """Note below `out` which runs were asked for last, for those who watch them."""
+    hashes: dict[str, list[str]] = {}
+    for spec in specs:
+        hashes.setdefault(spec.benchmark, []).append(spec.hash)
+    for benchmark, runs in hashes.items():
+        folder = out / benchmark
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(folder / REQUEST, json.dumps({"runs": runs}))
+
+
+def requested_runs(folder: Path) -> tuple[str, ...]:
+    """Return the hashes of the runs that were asked for last of a benchmark."""
+    runs = _read(folder / REQUEST).get("runs")
+    return tuple(map(str, runs)) if isinstance(runs, list) else ()
+
+
+def read_state(folder: Path) -> RunState | None:
+    """Return what a listing shows of a run; None if its files cannot be read."""
+    try:
+        spec, record = (_read(folder / f"{name}.json") for name in ("spec", "done"))
+        error = why_failed(folder)
+    except OSError:
+        return None
+    if not spec:
+        return None
+    done = record.get("hash") == folder.name
+    finished = None
+    if done:
+        changed = datetime.fromtimestamp(_changed(folder / "done.json"), UTC)
+        finished = changed.strftime("%Y-%m-%d %H:%M")
+    seconds = record.get("seconds") if done else None
+    return RunState(spec, done, error, seconds, finished)
+
+
+def last_change(folder: Path) -> float:
+    """Return when a file of a run last changed, in seconds since 1970."""
+    return max((_changed(path) for path in folder.glob("*")), default=0.0)
 
 
 def log_end(folder: Path, size: int) -> str:
@@ -343,14 +446,42 @@ def tidy(folder: Path) -> None:
 def mark_done(folder: Path, spec: RunSpec, facts: Mapping[str, Any]) -> None:
     """Record that the run is finished, with `facts` about it as JSON values."""
     checkpoint_paths(folder)[1].unlink(missing_ok=True)
+    (folder / "losses.json").unlink(missing_ok=True)
     record = {"hash": spec.hash, **facts}
-    _write(folder / "done.json", json.dumps(record, indent=1))
+    _write(done_path(folder), json.dumps(record, indent=1))
 
 
 def mark_failed(folder: Path, spec: RunSpec, error: str) -> None:
     """Record why the run failed, in one sentence."""
     record = {"hash": spec.hash, "error": error, "when": _now()}
     _write(folder / "failed.json", json.dumps(record, indent=1))
+
+
+def read_losses(folder: Path, *, since: float) -> RunLosses:
+    """Return how often the process of a run was lost.
+
+    What was counted for a run that was given up is forgotten by launchers that start
+    later: their users ask for another attempt.
+
+    Args:
+        folder: the folder of the run.
+        since: when the launcher started, in seconds since 1970.
+    """
+    record = _read(folder / "losses.json")
+    losses = RunLosses(*(record.get(name, 0) for name in ("lost", "killed")))
+    if "error" not in record:
+        return losses
+    earlier = record.get("when", 0.0) < since
+    return RunLosses() if earlier else losses._replace(error=str(record["error"]))
+
+
+def count_loss(folder: Path, losses: RunLosses) -> None:
+    """Record that the process of a run was lost, or why the run is given up."""
+    folder.mkdir(parents=True, exist_ok=True)
+    record: dict[str, Any] = {"lost": losses.lost, "killed": losses.killed}
+    if losses.error:
+        record |= {"error": losses.error, "when": time.time()}
+    _write(folder / "losses.json", json.dumps(record, indent=1))
 
 
 def environment() -> dict[str, Any]:
@@ -507,6 +638,15 @@ def _read(path: Path) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return {}
     return _object(value)
+
+
+def is_run_name(name: str) -> bool:
+    """Return whether a folder of this name may hold a run: the name is a hash.
+
+    >>> is_run_name("0123456789abcdef"), is_run_name("small")
+    (True, False)
+    """
+    return len(name) == 16 and set(name) <= set("0123456789abcdef")
 
 
 def _write(path: Path, text: str) -> None:

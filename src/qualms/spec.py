@@ -95,6 +95,8 @@ class RunSpec:
     "methods/mine"."""
     version: int = 1
     """Version of the benchmark; numbers of different versions are never mixed."""
+    _hash: str = field(default="", init=False, repr=False, compare=False)
+    """The hash, once it was asked for: thousands of runs are looked up by it."""
 
     def __post_init__(self) -> None:
         for name in self.datasets:
@@ -145,9 +147,12 @@ class RunSpec:
 
         Training options that change no number, such as `sinks`, are left out.
         """
-        fields = self._fields()
-        training = {n: v for n, v in self.training.items() if n not in SILENT}
-        return digest(_canonical({**fields, "training": training}))
+        if not self._hash:
+            fields = self._fields()
+            training = {n: v for n, v in self.training.items() if n not in SILENT}
+            name = digest(_canonical({**fields, "training": training}))
+            object.__setattr__(self, "_hash", name)
+        return self._hash
 
     @property
     def parents(self) -> tuple[str, ...]:
@@ -163,6 +168,7 @@ class RunSpec:
 
     def _fields(self) -> dict[str, Any]:
         fields = asdict(self)
+        del fields["_hash"]
         # Specs without them keep the hash that they had before these fields existed.
         for name in ("datasets", "sources"):
             if not fields[name]:

@@ -99,6 +99,8 @@ class Config:
     """Written as for `-o`: `lr` is an option of training, `method.rate` of a part."""
     method: str = ""
     """Whose runs take it; '' for all runs."""
+    selection: str = ""
+    """The selection by which it was chosen, where no variant that takes it says so."""
     note: str = ""
 
     def of(self, part: str) -> dict[str, Any]:
@@ -223,6 +225,10 @@ class Preset:
         return _named(self.every_variant, name, f"variants of preset {self.name}")
 
 
+USUAL_SEEDS = (0, 1, 2)
+"""Seeds of data that a user brings, where none are named."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenData:
     """Data that a user brings, for a benchmark whose function takes it as `given`."""
@@ -246,7 +252,7 @@ class GivenData:
     """What is shifted, in words; '' where no split is."""
     network: Part | None = None
     """The network that the user wants to train; None for one that suits the data."""
-    seeds: tuple[int, ...] = (0, 1, 2)
+    seeds: tuple[int, ...] = USUAL_SEEDS
     gpu: bool = False
     """Whether runs are made on a GPU."""
     notes: tuple[str, ...] = ()

@@ -114,7 +114,7 @@ def test_class_folders_are_trained_and_judged_in_domain_and_shifted(here, monkey
     lent = [values[row, "all", "accuracy"] for row in ("map", "temperature")]
     assert lent[0] == lent[1]
     (folder,) = (here / "runs" / "own" / "squares").iterdir()
-    assert folder.name == "part-map,temperature,deep_ensemble"
+    assert folder.name.startswith("part-map,temperature,deep_ensemble,seeds_0-1,epoch")
     linked = sorted(path.name for path in (folder / "predictions").iterdir())
     kinds = ("map", "temperature")
     assert linked == [f"{name}-seed{seed}" for name in kinds for seed in (0, 1)]
@@ -158,6 +158,19 @@ def test_a_toml_file_repeats_it_and_any_method_may_be_asked_for(here):
     assert {"map", "snapshot"} == {RunSpec.from_json(t).method.name for t in specs}
     more = ran("--from", "own.toml", "--methods", "swag", "--seeds", "1", "--dry-run")
     assert "1 of 1 runs lack a result" in more
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_no_run_replaces_the_page_of_another(here):
+    classes(here / "squares")
+    asked = ("--from", "squares", "--methods", "map", "-o", "network.width=2")
+    pages = {}
+    for epochs in ("epochs=1", "epochs=2"):
+        ran(*asked, "--seeds", "0", "-o", epochs)
+        found = set((here / "runs" / "own" / "squares").glob("**/index.html"))
+        (new,) = found - pages.keys()
+        assert all(page.read_bytes() == text for page, text in pages.items())
+        pages[new] = new.read_bytes()
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -337,3 +350,41 @@ def test_mistakes_are_answered_with_a_sentence(words, said, here, capsys, monkey
     (here / "dots.toml").write_text(f'from = "few"\nname{".a" * 2000} = 1')
     (here / "date.toml").write_text('from = "few"\ndataset.side = 2020-01-02')
     assert said in refused(capsys, monkeypatch, *words)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("network.name=resnet_small", "network.fold=2"), "fails on items of 7 x 7"),
+        (("batch=500", "partial=false"), "leaves no step: one takes 500 items"),
+    ],
+)
+def test_a_dry_run_builds_the_network_and_refuses_what_training_would(
+    here, capsys, monkeypatch, options, sentence
+):
+    rng = np.random.default_rng(0)
+    for number in range(24):
+        name = ("dark", "bright")[number % 2]
+        save(here / "squares" / name / f"{number}.png", rng.normal(90, 9, (7, 7)))
+    words = ("own", "--from", "squares", "--methods", "map", "--seeds", "0")
+    words += ("--device", "cpu", "--dry-run")
+    for option in options:
+        words += ("-o", option)
+    answer = refused(capsys, monkeypatch, *words)
+    assert "squares" in answer or "folder" in answer
+    assert "would fail: " in answer
+    assert sentence in answer
+    assert not (here / "runs").exists()
+
+
+def test_patches_far_larger_than_the_items_are_refused(here, capsys, monkeypatch):
+    rng = np.random.default_rng(0)
+    for number in range(12):
+        save(here / "own" / "images" / f"{number}.png", rng.normal(90, 9, (32, 32)))
+        mask = np.zeros((32, 32))
+        mask[: 5 + number] = 1
+        save(here / "own" / "masks" / f"{number}.png", mask)
+    words = ("own", "--from", "own", "--methods", "map", "--seeds", "0")
+    answer = refused(capsys, monkeypatch, *words, "-o", "patch=800", "--dry-run")
+    assert "patch=800 must not be far larger than the items, and the largest" in answer
+    assert "32 x 32 pixels; choose at most its sides" in answer

@@ -20,6 +20,7 @@ from qualms.launch import (
     RunRequest,
     benchmarking,
     datasets_of,
+    engine,
     plans_of,
     prepare_datasets,
     progress,
@@ -58,7 +59,7 @@ def run(tmp_path, data):
 def fake(monkeypatch):
     def use(work):
         monkeypatch.setattr(benchmarking, "run_all", partial(run_all, work=work))
-        monkeypatch.setattr(benchmarking, "default_workers", lambda _: 2)
+        monkeypatch.setattr(engine, "default_workers", lambda _: 2)
 
     use(fakes.work_unless_odd)
     return use

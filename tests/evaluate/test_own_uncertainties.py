@@ -205,6 +205,33 @@ class TestUrl:
         # The row of a method from outside stands in the other tables too.
         assert ("Mine",) in lines_of(tables_of(judged)["table_results"])
 
+    def test_of_several_the_named_one_or_the_first_is_taken(self, tmp_path):
+        plan = part_of(
+            url().plan("demo"), variants=("species",), rows=("ce",), seeds=(1,)
+        )
+        plan = with_guest(plan, method="losspred")
+        make_embedding_runs(plan, tmp_path)
+        folder = tmp_path / "url" / run_of(plan, "species", "mine", 1).hash
+        paths = tuple((folder / "predictions").iterdir())
+        for header, name in ((None, "z"), ("a", "a")):
+            for path in paths:
+                found = read(path)
+                bare = {k: v for k, v in found.arrays.items() if "/" not in k}
+                several = {
+                    f"uncertainty/{u}": np.random.default_rng(i).random(found.n)
+                    for i, u in enumerate(("z", "a"))
+                }
+                predictions.write(
+                    path,
+                    bare | several,
+                    header=replace(found.header, uncertainty=header),
+                )
+            judged = judge_plan(plan, tmp_path, options=BARE)
+            at = {"row": "mine", "subset": "all", "score": "r_auroc"}
+            main = judged.table.at(**at, uncertainty=None)
+            assert main.values == judged.table.at(**at, uncertainty=name).values
+            assert labels_of(judged, "mine") == {None, "z", "a"}
+
 
 class TestValues:
     @pytest.fixture(scope="class")

@@ -75,10 +75,10 @@ def test_of_several_it_is_the_named_one_or_the_first(arrays, tmp_path):
     )
     assert chosen["aurc"].settings == {"uncertainty": "b"}
     with pytest.raises(
-        ValueError, match=r"must be one of .*mine.* got 'minee'. Did you"
+        LookupError, match=r"must be one of .*mine.* got 'minee'. Did you"
     ):
         qualms.score(several, resamples=0, uncertainty="minee")
-    with pytest.raises(ValueError, match="header 'uncertainty' must be one of"):
+    with pytest.raises(LookupError, match="header 'uncertainty' must be one of"):
         qualms.score(several, resamples=0, header={"uncertainty": "theirs"})
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import save_file
 
+from qualms.launch._worker import RunEnd
 from qualms.predictions import Header, write
 from qualms.processes import locked
 from qualms.runs import lock_path, mark_done, run_folder, split_stem
@@ -100,6 +101,28 @@ class _Deadly:
         self.callbacks.message(spec, text)
 
 
+class Channel:
+    """A launcher in this process that sends jobs, and is gone after them."""
+
+    def __init__(self, *jobs):
+        self.jobs, self.sent = list(jobs), []
+
+    def send(self, message):
+        self.sent.append(message)
+
+    def recv(self):
+        if not self.jobs:
+            raise EOFError
+        return self.jobs.pop(0)
+
+    def poll(self):
+        return not self.jobs
+
+    @property
+    def ends(self):
+        return [message for message in self.sent if isinstance(message, RunEnd)]
+
+
 def note(folder, name, text=""):
     with (folder / name).open("a") as file:
         file.write(f"{text}\n")
@@ -119,6 +142,12 @@ def break_unexpectedly(spec, folder, callbacks):
 
 def be_killed(spec, folder, callbacks):
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def be_killed_once(spec, folder, callbacks):
+    if len((folder / "begun").read_text().splitlines()) == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    finish(spec, folder)
 
 
 def leave(spec, folder, callbacks):
@@ -172,12 +201,27 @@ def fill_disk(spec, folder, callbacks):
     raise OSError(28, "No space left on device")
 
 
+def go_down(spec, folder, callbacks):
+    """Let the store of `launch.stores` answer no more."""
+    (Path(os.environ["FAKE_STORE"]) / ".down").touch()
+    finish(spec, folder)
+
+
+def be_usurped(spec, folder, callbacks):
+    """Finish a run that another process has taken over."""
+    from launch.stores import fake_store
+
+    fake_store().write(f"toy/.leases/{spec.hash}/000002", b"{}")
+    finish(spec, folder)
+
+
 BEHAVIOUR = {
     "": succeed,
     "datasets": succeed,
     "fail": fail,
     "break": break_unexpectedly,
     "killed": be_killed,
+    "killed once": be_killed_once,
     "leave": leave,
     "alone": fail_in_company,
     "wait": wait,
@@ -186,6 +230,8 @@ BEHAVIOUR = {
     "forget": forget,
     "speak": speak,
     "full": fill_disk,
+    "down": go_down,
+    "usurped": be_usurped,
 }
 
 

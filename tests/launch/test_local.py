@@ -18,6 +18,7 @@ from launch.fakes import spec, working_on
 from qualms.datasets import cores
 from qualms.launch import default_workers, pending_runs, prepare_datasets, run_all
 from qualms.launch._devices import devices_for, threads_for
+from qualms.launch.engine import Engine
 from qualms.launch.local import batches
 from qualms.runs import run_folder
 from qualms.spec import ItemRule, Part, RunSpec
@@ -109,7 +110,7 @@ def test_a_run_leaves_its_spec_its_environment_and_its_log(out, data):
 def test_failed_and_killed_runs_do_not_stop_the_others(out, data):
     behaviours = ["fail", "killed", "", "break", "leave", "forget", "full", ""]
     specs = [spec(i, behave=behave) for i, behave in enumerate(behaviours)]
-    outcomes = launch(specs, out, data, workers=2)
+    outcomes = launch(specs, out, data, workers=2, engine=Engine(retries=0))
     assert [outcomes[i].status for i in range(8)] == [
         "done" if behave == "" else "failed" for behave in behaviours
     ]
@@ -230,13 +231,22 @@ def test_a_failed_batch_is_taken_apart_so_that_only_the_culprit_fails(out, data)
         0: "done",
         1: "done",
     }
-    assert (0, "RuntimeError: too many at once; this run is tried alone") in (
+    assert (0, "RuntimeError: too many at once; this run is tried by itself") in (
         heard.messages
     )
-    killed = [spec(seed, behave="killed") for seed in range(2)]
-    outcomes = launch(killed, out, data, together=2)
-    assert statuses(outcomes) == {0: "failed", 1: "failed"}
-    assert [begun(out, run)[-1][1] for run in killed] == ["1", "1"]
+
+
+def test_a_run_whose_process_is_lost_is_tried_again(out, data):
+    specs = [spec(0, behave="killed once"), spec(1)]
+    heard = Heard()
+    outcomes = launch(specs, out, data, callbacks=heard)
+    assert statuses(outcomes) == {0: "done", 1: "done"}
+    assert [len(begun(out, run)) for run in specs] == [2, 1]
+    ((seed, sentence),) = heard.messages
+    assert seed == 0
+    assert sentence.startswith("its process was killed by SIGKILL")
+    assert sentence.endswith("; it is tried again")
+    assert not (run_folder(out, specs[0]) / "losses.json").exists()
 
 
 def test_a_run_that_starts_from_another_waits_for_it(out, data):
@@ -477,7 +487,7 @@ def test_workers_are_shared_out_over_the_gpus(monkeypatch):
     assert devices_for("auto") == devices_for("cuda") == ["cuda:0", "cuda:1"]
     assert devices_for("cuda:1") == ["cuda:1"]
     assert default_workers("auto") == 2
-    assert threads_for("cuda:0", 1) == cores()
+    assert threads_for("cuda:0", cores()) == cores()
     monkeypatch.setitem(sys.modules, "torch", with_gpus(0))
     assert devices_for("auto") == ["cpu"]
     assert default_workers("auto") == cores()

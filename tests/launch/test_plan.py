@@ -1,16 +1,26 @@
 """Plans of requests: the part that is asked for, and nothing else changed."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 
 from qualms.launch import RunRequest, data_key, plans_of, without_datasets
 from qualms.launch import plan as plan_module
+from qualms.launch.benchmarking import results_folder
 from qualms.shelf import find
 from qualms.shelf import names as shelf_names
-from qualms.spec import Part
-from qualms.study import Benchmark, Config, Preset, Selection, TableRow, Variant
+from qualms.spec import Part, Task
+from qualms.study import (
+    Benchmark,
+    Config,
+    GivenData,
+    Preset,
+    Selection,
+    TableRow,
+    Variant,
+)
 
 MAP, GAUSSIAN, DROPOUT = (Part(name=n) for n in ("map", "gaussian", "mc_dropout"))
 
@@ -678,3 +688,31 @@ def test_a_wrong_method_is_answered_with_those_of_the_same_task():
 def test_a_method_of_another_task_is_refused():
     with pytest.raises(ValueError, match="retina is about classification, and 'gauss"):
         plans_of("retina", RunRequest(methods=("gaussian",)))
+
+
+def test_pages_of_own_data_differ_with_all_that_is_asked_for():
+    given = GivenData(
+        name="pets",
+        dataset=Part(name="folder"),
+        task=Task(name="classification", classes=2),
+        shape=(8, 8, 3),
+        sizes={"train": 40, "test": 20},
+    )
+    requests = [
+        {},
+        {"methods": ("map",)},
+        {"options": {"epochs": 1}},
+        {"options": {"epochs": 2}},
+        {"options": {"dataset.side": 6}},
+        {"given": replace(given, seeds=(0, 1))},
+        {"given": replace(given, network=Part(name="resnet_small"))},
+    ]
+    plans = [
+        plan
+        for more in requests
+        for plan in plans_of("own", RunRequest(**{"given": given} | more))
+    ]
+    folders = [results_folder(plan, Path("runs")) for plan in plans]
+    assert len(set(folders)) == len(requests)
+    assert folders[0] == Path("runs/own/pets")
+    assert folders[2].name == "part-epochs=1"

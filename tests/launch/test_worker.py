@@ -6,40 +6,17 @@ from contextlib import contextmanager
 import pytest
 
 from launch import fakes
-from launch.fakes import spec
+from launch.fakes import Channel, spec
 from qualms.launch import prepare_datasets
 from qualms.launch._worker import (
     Idle,
     Job,
-    RunEnd,
     Staging,
     WorkerSetup,
     serve_launcher,
 )
 from qualms.launch.data import data_key
 from qualms.runs import is_done, run_folder
-
-
-class Channel:
-    """A launcher that sends jobs, and is gone after them."""
-
-    def __init__(self, *jobs):
-        self.jobs, self.sent = list(jobs), []
-
-    def send(self, message):
-        self.sent.append(message)
-
-    def recv(self):
-        if not self.jobs:
-            raise EOFError
-        return self.jobs.pop(0)
-
-    def poll(self):
-        return not self.jobs
-
-    @property
-    def ends(self):
-        return [message for message in self.sent if isinstance(message, RunEnd)]
 
 
 @pytest.fixture(scope="module")

@@ -195,3 +195,9 @@ def test_a_workforce_does_without_where_no_process_can_start(monkeypatch, reason
     with Workforce(2) as workforce:
         assert not workforce.takes(1, workers=2)
         assert list(workforce.each(work.double, range(3))) == [0, 2, 4]
+
+
+def test_large_shares_and_large_results_do_not_wait_for_each_other():
+    # Larger than what a pipe holds, in both directions at once.
+    items = [bytes([number]) * 1_000_000 for number in range(8)]
+    assert list(each(work.as_it_is, items, workers=2)) == items

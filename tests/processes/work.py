@@ -89,3 +89,7 @@ def wait_with_child(channel):
 
 def total(channel, array):
     channel.send((type(array).__name__, float(array.sum())))
+
+
+def as_it_is(value):
+    return value

@@ -686,7 +686,7 @@ def test_an_unknown_uncertainty_is_answered_with_the_closest():
     items = binary() | {"uncertainty/distance": np.arange(400.0)}
     with pytest.raises(LookupError, match="Did you mean 'distance'"):
         qualms.refer(items, budget=0.2, options=ReferralOptions(uncertainty="distanse"))
-    with pytest.raises(LookupError, match="Known: aleatoric, entropy, epistemic"):
+    with pytest.raises(LookupError, match="one of entropy, aleatoric, epistemic, got"):
         qualms.refer(binary(), budget=0.2, options=OWN)
 
 

@@ -7,6 +7,9 @@ import sys
 import typer
 
 from qualms.cli.check import check
+from qualms.cli.convert import convert
+from qualms.cli.docs import docs
+from qualms.cli.gc import gc
 from qualms.cli.list import list_parts
 from qualms.cli.new import new
 from qualms.cli.predict import predict
@@ -14,6 +17,7 @@ from qualms.cli.prepare import prepare
 from qualms.cli.refer import refer
 from qualms.cli.report import report
 from qualms.cli.run import run
+from qualms.cli.runs import runs
 from qualms.cli.score import score
 from qualms.cli.tune import tune
 
@@ -30,13 +34,17 @@ app = typer.Typer(
 app.command()(score)
 app.command()(refer)
 app.command()(check)
+app.command()(convert)
 app.command()(predict)
 app.command()(run)
 app.command()(report)
+app.command()(runs)
+app.command()(gc)
 app.command()(tune)
 app.command()(prepare)
 app.command("list")(list_parts)
 app.command()(new)
+app.command()(docs)
 
 
 @app.callback(invoke_without_command=True)

@@ -2,9 +2,18 @@
 
 from collections.abc import Iterable, Iterator
 
+from qualms.cli._pages import documentation
 from qualms.shelf import find, names
 
-SHELVES = ("methods", "datasets", "benchmarks", "configs", "networks", "scores")
+SHELVES = (
+    "methods",
+    "datasets",
+    "benchmarks",
+    "configs",
+    "networks",
+    "scores",
+    "readers",
+)
 """Names of shelves that can be listed."""
 
 
@@ -35,6 +44,16 @@ def complete_datasets(incomplete: str) -> list[str]:
     return [name for name in names("datasets") if name.startswith(incomplete)]
 
 
+def complete_pages(incomplete: str) -> list[str]:
+    """Complete pages of the documentation."""
+    return [name for name in documentation() if name.startswith(incomplete)]
+
+
+def complete_readers(incomplete: str) -> list[str]:
+    """Complete layouts of other programs."""
+    return [name for name in names("readers") if name.startswith(incomplete)]
+
+
 def complete_scores(incomplete: str) -> list[str]:
     """Complete scores, separated by commas."""
     from qualms import scores
@@ -48,6 +67,27 @@ def complete_scores(incomplete: str) -> list[str]:
 def complete_shelves(incomplete: str) -> list[str]:
     """Complete the argument of `qualms list`."""
     return [shelf for shelf in SHELVES if shelf.startswith(incomplete)]
+
+
+def complete_filters(incomplete: str) -> list[str]:
+    """Complete filters of `qualms runs`: names, and the values of a few of them."""
+    name, sign, last = incomplete.partition("=")
+    if not sign:
+        names_known = ("benchmark", "dataset", "method", "network", "seed", "status")
+        return [f"{each}=" for each in names_known if each.startswith(name)]
+    from qualms.catalogue import STATUSES
+
+    shelves = {f"{shelf[:-1]}": shelf for shelf in SHELVES}
+    known = STATUSES if name == "status" else ()
+    values = names(shelves[name]) if name in shelves else known
+    return [f"{name}={each}" for each in _completed(last, values)]
+
+
+def complete_kinds(incomplete: str) -> list[str]:
+    """Complete kinds of what `qualms gc` deletes, separated by commas."""
+    from qualms.catalogue import KINDS
+
+    return list(_completed(incomplete, KINDS))
 
 
 def _completed(incomplete: str, choices: Iterable[str]) -> Iterator[str]:

@@ -145,6 +145,11 @@ def _score(name: str, function: Any) -> Iterator[Row]:
     yield (name, _what("scores", name, function), about.label, about.better, limits)
 
 
+def readers() -> Listing:
+    """List every layout of other programs that can be read."""
+    return _parts("readers")
+
+
 TABLES: Mapping[str, Callable[[], Listing]] = {
     "methods": methods,
     "datasets": datasets,
@@ -152,6 +157,7 @@ TABLES: Mapping[str, Callable[[], Listing]] = {
     "configs": configs,
     "networks": networks,
     "scores": scores,
+    "readers": readers,
 }
 
 

@@ -25,6 +25,7 @@ from qualms.launch.tune import (
     Search,
     Trial,
     TrialResult,
+    config_path,
     ranked_trials,
     tune,
 )
@@ -66,6 +67,8 @@ def make_trials(search: Search, proposals: Proposals, resources: Resources) -> i
     folder = search.folder(resources.out)
     if any(result.value is not None for result in results):
         typer.echo(f"wrote {folder / 'best.json'} and {folder / 'trials.csv'}")
+        config = search.with_config(config_path(folder))
+        typer.echo(f"and a config of the best trial: {shlex.join(config)}")
         return 0
     typer.echo("no trial has a result", err=True)
     return 1

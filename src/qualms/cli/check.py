@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from qualms.cli._include import Include
+from qualms.cli._raters import Raters
 from qualms.wording import plural
 
 if TYPE_CHECKING:
@@ -29,6 +31,8 @@ def check(
         bool,
         typer.Option("--renormalise", help="Divide class scores by their sums."),
     ] = False,
+    raters: Raters = None,
+    include: Include = None,  # noqa: ARG001 - its callback takes it
 ) -> None:
     """Check predictions files and say what they hold.
 
@@ -37,7 +41,13 @@ def check(
     """
     from qualms.predictions import read
 
-    reading = partial(read, task=task, logits=logits, renormalise=renormalise)
+    reading = partial(
+        read,
+        task=task,
+        logits=logits,
+        renormalise=renormalise,
+        raters=raters or (),
+    )
     errors = [error for file in files if (error := _check(file, reading))]
     if not errors:
         return

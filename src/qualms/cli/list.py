@@ -18,7 +18,7 @@ def list_parts(
     ],
     include: Include = None,  # noqa: ARG001 - its callback takes it
 ) -> None:
-    """List methods, datasets, benchmarks, configs, networks or scores."""
+    """List methods, datasets, benchmarks, configs, networks, scores or readers."""
     from rich.console import Console
     from rich.table import Table
 

@@ -1,4 +1,4 @@
-"""`qualms new`: begin a method, dataset, network, score or benchmark of your own."""
+"""`qualms new`: begin a method, dataset, network, score, benchmark or reader."""
 
 import shlex
 from pathlib import Path
@@ -12,13 +12,15 @@ _TRY = {
     "network": "qualms run own --from DIR -o network.name={name} --include {code}",
     "score": "qualms score FILE --include {code}",
     "benchmark": "qualms run {name} --include {code}",
+    "reader": "qualms score FILE --include {code}",
 }
 """Command that shows each kind of part at work."""
 
 
 def new(
     kind: Annotated[
-        str, typer.Argument(help="method, dataset, network, score or benchmark.")
+        str,
+        typer.Argument(help="method, dataset, network, score, benchmark or reader."),
     ],
     name: Annotated[str, typer.Argument(help="Of the part and of its file.")],
     to: Annotated[Path, typer.Option(help="The folder to write to.")] = Path(),

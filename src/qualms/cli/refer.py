@@ -57,8 +57,9 @@ def refer(
     uncertainty: Annotated[
         str | None,
         typer.Option(
-            help="entropy (the default), aleatoric, epistemic, or an array's <name>; "
-            "of regression std (the default), width, or an array's <name>."
+            help="entropy, aleatoric, epistemic, or an array's <name>; of regression "
+            "std, width, or an array's <name>. By default the one that the header "
+            "names, else the file's own, else entropy, width or std."
         ),
     ] = None,
     logits: Annotated[
@@ -72,7 +73,8 @@ def refer(
         int, typer.Option(min=0, help="Seed that draws one item of each cluster.")
     ] = 0,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON (docs/refer.md), nothing else.")
+        bool,
+        typer.Option("--json", help="Print JSON (`qualms docs refer`), nothing else."),
     ] = False,
 ) -> None:
     """Choose which items an expert must see.

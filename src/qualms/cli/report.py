@@ -17,8 +17,8 @@ def report(
         list[Path],
         typer.Argument(
             metavar="RUNS|FILES...",
-            help="Folders of `qualms run`, results tables (results.csv), predictions"
-            " files and folders, in any mix.",
+            help="Folders of `qualms run`, or s3://BUCKET/PREFIX, results tables"
+            " (results.csv), predictions files and folders, in any mix.",
             show_default=False,
         ),
     ],
@@ -65,10 +65,16 @@ def report(
     It opens from disk with no network: findings in words, leaderboards with intervals,
     every figure, a page for each file, and what is missing.
     """
-    from qualms.launch.data import data_root
+    from qualms.launch import data_root, is_address, mirrored_runs
     from qualms.report.site import print_site, write_site
     from qualms.report.site.contents import TITLE
 
+    if serve and any(map(is_address, sources)):
+        raise ValueError(
+            "--serve follows folders on this machine, and not runs in s3://...; write"
+            " the site of these without --serve"
+        )
+    sources = [mirrored_runs(each) if is_address(each) else each for each in sources]
     if as_text:
         print_site(*sources, val=val or (), names=name or ())
         return

@@ -16,6 +16,7 @@ import typer
 from qualms.cli._complete import complete_scores
 from qualms.cli._include import Include
 from qualms.cli._outputs import refuse_overwriting
+from qualms.cli._raters import Raters
 
 if TYPE_CHECKING:
     from qualms.evaluate import ScoreOptions
@@ -46,7 +47,10 @@ def score(
         typer.Option("--renormalise", help="Divide class scores by their sums."),
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON (docs/json.md) and nothing else.")
+        bool,
+        typer.Option(
+            "--json", help="Print JSON (`qualms docs json`) and nothing else."
+        ),
     ] = False,
     html: Annotated[
         Path | None, typer.Option(help="Write one offline page here.")
@@ -116,7 +120,8 @@ def score(
             metavar="RULE",
             help="Two classes: also sensitivity, PPV ... where P(y=1) is at least 0.3,"
             " or where --val says: sensitivity=0.9, specificity=0.8, youden, cost=5,"
-            " promised-sensitivity=0.9 (docs/operating_points.md). May be repeated.",
+            " promised-sensitivity=0.9. May be repeated. See `qualms docs "
+            "operating_points`.",
         ),
     ] = None,
     meets: Annotated[
@@ -152,13 +157,14 @@ def score(
         list[int] | None,
         typer.Option(help="Embeddings: also R@k, for each k that is given."),
     ] = None,
+    raters: Raters = None,
 ) -> None:
     """Score predictions files, with intervals.
 
-    Prints a verdict in words (docs/verdict.md) and the ten scores that matter most for
-    the task; --all prints every score and the curves. Several files stand side by side,
-    and those that cannot be told apart from the best are marked. The task is read off
-    the arrays.
+    Prints a verdict in words (`qualms docs verdict`) and the ten scores that matter
+    most for the task; --all prints every score and the curves. Several files stand side
+    by side, and those that cannot be told apart from the best are marked. The task is
+    read off the arrays.
     """
     gc.disable()
     from qualms.evaluate import PointOptions, ScoreOptions, score_files, with_scores
@@ -183,6 +189,7 @@ def score(
             positive=tuple(positive or ()),
             confidence=confidence,
         ),
+        "curve_points": _curve_points(whole=every or curves is not None),
     }
     options = ScoreOptions(
         by_group=by_group, subset=subset, uncertainty=uncertainty, **more
@@ -196,6 +203,7 @@ def score(
         logits=logits,
         renormalise=renormalise,
         alpha=alpha or None,
+        raters=raters or (),
     )
     with _progress(options, quiet=as_json) as watched:
         scored = scores_of(options=watched, force_val=force_val, gallery=gallery)
@@ -209,7 +217,7 @@ def score(
         if html is not None:
             from qualms.report.site import write_page
 
-            write_page(scored, html, command=_command())
+            write_page(scored, html, command=_command(), sources=files)
             written.insert(0, html)
     finally:  # scores are printed even if the disk is full
         if as_json:
@@ -222,6 +230,13 @@ def score(
                 differences=compare,
                 written=written,
             )
+
+
+def _curve_points(*, whole: bool) -> int | None:
+    """Return how many points of a curve are needed: JSON and pages hold no more."""
+    from qualms.evaluate.drawings import CURVE_POINTS
+
+    return None if whole else CURVE_POINTS
 
 
 def _check_writable(

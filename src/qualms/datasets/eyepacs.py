@@ -33,7 +33,8 @@ CARD = Card(
         "and aptos2019-blindness-detection, download and extract, and pass the folder "
         "that holds eyepacs/ (trainLabels.csv, retinopathy_solution.csv, "
         "train/<patient>_<left|right>.jpeg, test/...jpeg) and, for the country shift, "
-        "aptos/ (train.csv, train_images/<id_code>.png). docs/eyepacs.md says more."
+        "aptos/ (train.csv, train_images/<id_code>.png). "
+        "`qualms docs eyepacs` says more."
     ),
 )
 ABROAD = "APTOS, India, instead of EyePACS, United States"

@@ -57,7 +57,7 @@ CARD = Card(
         "Download LIDC-IDRI from The Cancer Imaging Archive (130 GB of DICOM files) and"
         " pass the folder that holds LIDC-IDRI-0001/ and so on, or LIDC-IDRI/ with"
         f" them; names below a patient do not matter. {OBTAIN}, or put it into the"
-        " folder. Needs qualms-bench[seg]. docs/lidc.md says more."
+        " folder. Needs qualms-bench[seg]. `qualms docs lidc` says more."
     ),
 )
 TASK = Task(name="segmentation", classes=2, space=3)

@@ -26,6 +26,7 @@ from qualms.inference import (
     SEED_STREAM,
     ConfidenceSet,
     Design,
+    ErrorRanges,
     Influence,
     SeedNoise,
     Spread,
@@ -131,6 +132,7 @@ def pair_differences(
         if len(rivals) < 2:
             continue
         differences[key] = {}
+        ranges = ErrorRanges()
         for one, other in combinations(rivals, 2):
             pair = _Pair(
                 (one, other),
@@ -141,6 +143,7 @@ def pair_differences(
                     if (key, r.name) in replicates
                 },
                 designs.of(one.entries[0].index),
+                ranges,
             )
             differences[key][one.name, other.name] = _pair_difference(pair, options)
     return differences
@@ -153,6 +156,7 @@ class _Pair(NamedTuple):
     influences: Mapping[str, Sequence[Influence]]
     replicates: Mapping[str, Array]
     design: Design
+    ranges: ErrorRanges
 
 
 def _pair_difference(pair: _Pair, options: ScoreOptions) -> PairDifference:
@@ -177,7 +181,7 @@ def _pair_difference(pair: _Pair, options: ScoreOptions) -> PairDifference:
     elif usable:
         ranking = _by_influence(pair.rivals, influences, pair.design, options)
     elif all(influences.values()):
-        ranking = _by_gaps(pair.rivals, influences, pair.design, options)
+        ranking = _by_gaps(pair.rivals, influences, pair.design, options, pair.ranges)
     elif len(pair.replicates) == len(pair.rivals):
         ranking = _resampled(pair.rivals, pair.replicates, options)
     else:
@@ -224,6 +228,7 @@ def _by_gaps(
     influences: Mapping[str, Sequence[Influence]],
     design: Design,
     options: ScoreOptions,
+    ranges: ErrorRanges | None = None,
 ) -> Ranking:
     """Rank calibration errors, or give the reason why that is not possible."""
     reasons = [
@@ -243,6 +248,7 @@ def _by_gaps(
                 level=options.level,
                 seed=options.seed,
                 seeds={rival.name: rival.seeds for rival in rivals},
+                ranges=ranges,
             )
         )
     return uncompared(rivals, reason or UNKNOWN)

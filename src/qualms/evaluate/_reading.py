@@ -1,8 +1,8 @@
 """Runs on disk: found by the hash of their spec, read once, pooled as asked."""
 
 import os
-from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import RLock
 
@@ -28,7 +28,6 @@ class RunReader:
     folder: Path
     missing: dict[str, Missing] = field(default_factory=dict)
     headers: dict[str, Header] = field(default_factory=dict)
-    _seen: dict[str, RunSpec] = field(default_factory=dict)
     _read: dict[tuple[str, str], Predictions] = field(default_factory=dict)
     _pooled: dict[tuple[tuple[str, ...], str], Predictions] = field(
         default_factory=dict
@@ -49,20 +48,22 @@ class RunReader:
                 return False
         return True
 
-    def unread(self, reasons: Collection[str]) -> tuple[Missing, ...]:
-        """Return runs that are missing, and those with maps that `reasons` name.
+    def unread(
+        self, runs: Iterable[RunSpec], reasons: Collection[str]
+    ) -> Iterator[tuple[str, Missing]]:
+        """Yield those of `runs` with maps that `reasons` name, by their hash.
 
         Maps are read only when they are judged, so runs that are present may be among
         the damaged ones. These keep their numbers of other splits.
         """
-        unread = dict(self.missing)
-        for spec in self._seen.values():
-            for split in spec.splits:
+        reasons = [reason for reason in reasons if reason]
+        for spec in runs if reasons else ():
+            for split in spec.splits if spec.hash in self.headers else ():
                 inside = f"{split_stem(self.folder / spec.hash, split)}{os.sep}"
                 why = next((reason for reason in reasons if inside in reason), "")
                 if why:
-                    unread.setdefault(spec.hash, self._missing(spec, split, why))
-        return tuple(unread.values())
+                    yield spec.hash, self._missing(spec, split, why)
+                    break
 
     def pooled(self, specs: Sequence[RunSpec], split: str) -> Predictions:
         """Return the predictions of all `specs` on `split` as one."""
@@ -77,7 +78,7 @@ class RunReader:
 
     def costs(self, run: str) -> RunCosts:
         """Return what the run of this hash, whose predictions were read, cost."""
-        return read_costs(self.folder / run, asdict(self.headers[run]))
+        return read_costs(self.folder / run, self.headers[run].as_mapping())
 
     def forget(self) -> None:
         """Let go of the predictions read so far; what is missing stays known."""
@@ -105,13 +106,12 @@ class RunReader:
         key = spec.hash, split
         if key not in self._read:
             predictions = read(_file(self.folder / spec.hash, split))
-            wrong = mismatch(spec, split, asdict(predictions.header))
+            wrong = mismatch(spec, split, predictions.header.as_mapping())
             if wrong:
                 raise AbsentError(f"is not what it should be: {wrong}")
             predictions.require_target()
             self._read[key] = predictions
             self.headers[spec.hash] = predictions.header
-            self._seen[spec.hash] = spec
         return self._read[key]
 
 

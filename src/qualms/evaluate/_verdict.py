@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from qualms.evaluate._chosen_uncertainty import NAMED, PATCH, uncertainty_of
 from qualms.evaluate._estimates import Designs, influences_of
 from qualms.evaluate._results import Results
+from qualms.evaluate.chosen_uncertainty import NAMED, PATCH, uncertainty_of
 from qualms.evaluate.operating_points import YesNo
 from qualms.evaluate.rows import Answer, Question, ScoreRow
 from qualms.evaluate.subsets import SIDE_BY_SIDE

@@ -1,6 +1,7 @@
 """Lines and bars that a page draws: referral curves, reliability, histograms."""
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,20 +23,39 @@ CALIBRATION_GRID = np.linspace(0.0, 1.0, 51)
 """Probabilities at which the smooth calibration curve is read."""
 POINTS = 500
 """At most so many points of a referral curve are drawn."""
+CURVE_POINTS = 400
+"""Points of a curve that JSON and pages hold at most."""
 
 
 def referral_curves(
-    probs: Array, target: Index, uncertainty: Array, *, subset: str, kind: str
+    probs: Array,
+    target: Index,
+    uncertainty: Array,
+    *,
+    subset: str,
+    kind: str,
+    most: int | None = None,
 ) -> Iterator[Curve]:
     """Yield accuracy and NLL after referral, and AUROC where there are two classes.
 
-    `kind` names the uncertainty, such as "entropy".
+    Args:
+        probs: (N, C) probabilities.
+        target: (N,) classes.
+        uncertainty: (N,) larger is referred first.
+        subset: Which items these are.
+        kind: Name of the uncertainty, such as "entropy".
+        most: Points of a curve that are kept at most; None for all.
     """
     names = ("accuracy", "nll", "auroc") if probs.shape[1] == 2 else ("accuracy", "nll")
     referred = np.zeros(0)
     for name in names:
         curve = scores.referral_curve(name, probs, target, uncertainty)
-        referred = referred if referred.size else curve.referred
+        value = curve.value
+        places = None if most is None or most >= len(value) else thin(value, limit=most)
+        if places is not None:
+            referred, value = places / len(value), value[places]
+        elif not referred.size:
+            referred = curve.referred
         yield Curve(
             name=f"referral_{name}",
             label=f"{scores.about(getattr(scores, name)).label} of the kept items",
@@ -43,8 +63,29 @@ def referral_curves(
             settings={"uncertainty": kind},
             x_label="share referred",
             x=referred,
-            y=curve.value,
+            y=value,
+            points=0 if places is None else len(curve.value),
         )
+
+
+def thin(y: Array, *, limit: int = CURVE_POINTS) -> Index:
+    """Return the numbers of the points to keep of a long curve.
+
+    These are both ends, and the lowest and highest of each of `limit` / 4 stretches. A
+    line through them covers the same pixels as one through all points, once a stretch
+    is no wider than a pixel.
+    """
+    if len(y) <= limit:
+        return np.arange(len(y))
+    edges = np.linspace(0, len(y), limit // 4 + 1).astype(np.int64)
+    points: list[int] = []
+    for start, stop in pairwise(edges):
+        piece = y[start:stop]
+        defined = np.flatnonzero(np.isfinite(piece))
+        inner = defined if defined.size else np.arange(1)
+        low, high = inner[piece[inner].argmin()], inner[piece[inner].argmax()]
+        points += [start, start + low, start + high, stop - 1]
+    return np.unique(points)
 
 
 def thinned_referral(curve: ReferralCurve, *, subset: str) -> Curve:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from qualms.evaluate._chosen_uncertainty import COMPUTED, PATCH, uncertainty_of
+from qualms.evaluate.chosen_uncertainty import COMPUTED, PATCH, uncertainty_of
 from qualms.evaluate.rows import RowSettings, ScoreRow
 from qualms.shelf import names
 

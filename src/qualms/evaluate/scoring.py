@@ -10,15 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.evaluate._chosen_uncertainty import with_chosen_first
 from qualms.evaluate._compare import Comparison, compare
 from qualms.evaluate._dead_uncertainty import name_dead
 from qualms.evaluate._declared_scores import with_declared_scores
 from qualms.evaluate._estimates import Estimated, estimated
+from qualms.evaluate._estimators import Estimator, estimator_arrays
 from qualms.evaluate._interval_kinds import with_shared_kind
 from qualms.evaluate._results import Results
 from qualms.evaluate._validation import check_validation
 from qualms.evaluate._verdict import verdict_of
+from qualms.evaluate.chosen_uncertainty import with_chosen_first
 from qualms.evaluate.entry import Judgement, ScoreOptions
 from qualms.evaluate.group_spreads import group_spreads
 from qualms.evaluate.operating_points import PointOptions
@@ -28,6 +29,7 @@ from qualms.evaluate.subsets import group_arrays, require_subset, shown_subsets
 from qualms.predictions import (
     Frame,
     Header,
+    Paths,
     Predictions,
     build,
     in_order_of,
@@ -38,6 +40,8 @@ from qualms.shelf import find
 from qualms.wording import plural
 
 Source = str | Path | Mapping[str, Any] | Frame | Predictions
+ScoreSource = Source | Estimator
+"""What `score` takes: predictions, or what predicts."""
 TaskJudge = Callable[[Predictions, Predictions | None, ScoreOptions], Judgement]
 
 LARGEST = 1e70
@@ -50,7 +54,9 @@ PAIRED = ("item", "target", "cluster", "shifted", "known")
 
 
 def score(  # noqa: PLR0913 - the options of the command
-    source: Source,
+    source: ScoreSource,
+    X: Any = None,  # noqa: N803 - as everybody calls it
+    y: Any = None,
     *,
     val: Source | None = None,
     options: ScoreOptions | None = None,
@@ -70,12 +76,16 @@ def score(  # noqa: PLR0913 - the options of the command
     uncertainty: str | None = None,
     points: PointOptions | None = None,
     ordinal: bool | None = None,
+    raters: Paths = (),
 ) -> Results:
     """Return every score of a predictions file, with intervals, as `qualms score` does.
 
     Args:
         source: A path, a mapping of arrays, a frame of pandas or polars with the
-            columns of a .csv file, or predictions already read.
+            columns of a .csv file, or predictions already read. Or an estimator like
+            those of scikit-learn, which predicts `X`.
+        X: Inputs of an estimator, as its `predict` takes them.
+        y: Targets of an estimator, as it was fitted on.
         val: Validation predictions of the same run; recalibration, conformal offsets,
             selection thresholds and Platt scaling are fitted on them.
         options: Resamples, level, seed, groups; by default those of `ScoreOptions`.
@@ -102,8 +112,10 @@ def score(  # noqa: PLR0913 - the options of the command
         points: Thresholds at which items of two classes, or of classes that are
             positive and others, are judged (docs/operating_points.md).
         ordinal: Classes are grades: also the quadratic kappa.
+        raters: Folders with the label maps of raters, for a folder of predictions that
+            another program wrote.
 
-    The last nine override `options`.
+    `resamples` and the eight after it override `options`.
     """
     alpha, further = _first_and_further(alpha)
     arguments = {
@@ -119,7 +131,14 @@ def score(  # noqa: PLR0913 - the options of the command
         "ordinal": ordinal,
     }
     changes: dict[str, Any] = {k: v for k, v in arguments.items() if v is not None}
-    reader = _Reader(task, logits, renormalise, alpha)
+    reader = _SourceReader(task, logits, renormalise, alpha, raters)
+    if isinstance(source, Estimator):
+        source, header = estimator_arrays(source, X, y)
+    elif X is not None or y is not None:
+        raise ValueError(
+            "X and y belong to an estimator with `predict`, got predictions that are"
+            " made already; leave them out"
+        )
     predictions = reader.read(source, header)
     return _scored(
         predictions,
@@ -195,7 +214,7 @@ def _scored(
     return replace(results, verdict=verdict_of(results))
 
 
-class _Reader(NamedTuple):
+class _SourceReader(NamedTuple):
     """Reads files with the options of a user."""
 
     task: str | None
@@ -203,6 +222,8 @@ class _Reader(NamedTuple):
     renormalise: bool
     alpha: float | None
     """None where the user did not say it."""
+    raters: Paths
+    """Folders of label maps, for what other programs wrote."""
 
     def read(
         self, source: Source, header: Header | Mapping[str, Any] | None = None
@@ -243,7 +264,7 @@ class _Reader(NamedTuple):
         return replace(options, gallery=self.read(gallery))
 
 
-def predictions_of(
+def predictions_of(  # noqa: PLR0913 - the options of reading
     source: Source,
     *,
     header: Header | Mapping[str, Any] | None = None,
@@ -251,6 +272,7 @@ def predictions_of(
     logits: bool = False,
     renormalise: bool = False,
     alpha: float | None = None,
+    raters: Paths = (),
 ) -> Predictions:
     """Return the predictions of `source`, read or built where necessary."""
     if isinstance(source, Predictions):
@@ -262,7 +284,7 @@ def predictions_of(
         "alpha": alpha,
     }
     if isinstance(source, (str, Path)):
-        return read(source, **options)
+        return read(source, raters=raters, **options)
     return build(source, header=header, **options)
 
 
@@ -375,6 +397,7 @@ def score_files(  # noqa: PLR0913 - the options of the command
     gallery: str | Path | None = None,
     names: str | Sequence[str] | None = None,
     alpha: float | Sequence[float] | None = None,
+    raters: Paths = (),
 ) -> Scored:
     """Score several files and compare them.
 
@@ -392,9 +415,11 @@ def score_files(  # noqa: PLR0913 - the options of the command
         alpha: Intervals and conformal sets aim at a coverage of 1 - alpha, where the
             header states no alpha; it overrides that of `options`. Several: the rows
             of all but the first have the setting `alpha`.
+        raters: Folders with the label maps of raters, for folders of predictions that
+            another program wrote.
     """
     alpha, further = _first_and_further(alpha)
-    reader = _Reader(task, logits, renormalise, alpha)
+    reader = _SourceReader(task, logits, renormalise, alpha, raters)
     if alpha is not None:
         options = replace(
             options or ScoreOptions(), alpha=alpha, further_alphas=further

@@ -36,7 +36,7 @@ from qualms.inference.difference import (
     difference_of_samples,
     influence_difference,
 )
-from qualms.inference.gap_comparison import GapComparison, compare_gaps
+from qualms.inference.gap_comparison import ErrorRanges, GapComparison, compare_gaps
 from qualms.inference.interval import (
     EXACT,
     FEW_SEEDS,
@@ -69,6 +69,7 @@ __all__ = [
     "ConfidenceInterval",
     "ConfidenceSet",
     "Design",
+    "ErrorRanges",
     "GapComparison",
     "Influence",
     "OrderStatistic",

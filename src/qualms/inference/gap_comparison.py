@@ -12,7 +12,7 @@ noise of the gaps of all rows, over items or clusters.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -63,11 +63,13 @@ def compare_gaps(
     level: float = 0.95,
     seed: int = 0,
     seeds: Mapping[str, Spread] | None = None,
+    ranges: "ErrorRanges | None" = None,
 ) -> GapComparison:
     """Compare errors that are sums of gaps, over the same items in every row.
 
     Repeats of a row are averaged; what other seeds would add is independent between
-    rows. Its spread is that of the repeats, or `seeds` where these pool runs.
+    rows. Its spread is that of the repeats, or `seeds` where these pool runs. Callers
+    that compare one row with several others may share `ranges`.
 
     >>> from qualms.inference import influence_of
     >>> from qualms.scores import ece
@@ -88,7 +90,8 @@ def compare_gaps(
     ]
     drawn = _drawn_seeds(spreads, len(noisy[0].repeats[0].noise), seed)
     wide = 1.0 - OUTSIDE / len(names)
-    errors = [_error_range(row, design, wide) for row in repeats]
+    ranges = ErrorRanges() if ranges is None else ranges
+    errors = [ranges.of(row, design, wide) for row in repeats]
     low, high = np.min(errors, axis=0)
     order, p, noise = _least(values, noisy, np.linspace(low, high, TRIED), drawn)
     best = int(values.argmin())
@@ -109,6 +112,22 @@ def compare_gaps(
         for row, name in enumerate(names)
     }
     return GapComparison(group, differences)
+
+
+class ErrorRanges:
+    """The intervals of the errors of rows, each computed once."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, tuple[Any, Array]] = {}
+
+    def of(self, row: Sequence[Influence], design: Design, level: float) -> Array:
+        """Return the ends of the interval of the error of a row."""
+        parts = *row, design
+        key = *map(id, parts), level
+        if key not in self._known:
+            # The parts are kept as well, so that no others can get their addresses.
+            self._known[key] = parts, _error_range(row, design, level)
+        return self._known[key][1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

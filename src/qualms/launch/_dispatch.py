@@ -1,108 +1,47 @@
-"""Give jobs to workers until no job is left."""
+"""Give jobs to workers until no job is left.
+
+No step looks at all workers or at all jobs, so that a launcher may have thousands of
+workers.
+"""
 
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from qualms.launch._job_queue import JobQueue, NextJob, folder_in, only
 from qualms.launch._worker import Idle, Job, RunEnd, WorkerSetup, serve_launcher
-from qualms.processes import Crew, Event, LocalCrew, Lost, Message, Worker
-from qualms.runs import sibling, was_finished
+from qualms.processes import Crew, Event, LocalCrew, Lost, Message, Worker, locked
+from qualms.runs import RunLosses, count_loss, lock_path, mark_failed, read_losses
 from qualms.spec import RunSpec
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Environment variables that set the number of threads of libraries."""
+RETRIES = 3
+"""Default number of times that a run is tried again after its process was lost."""
+KILLS = 2
+"""Lost processes after which a run is tried when nothing else is under way."""
+STARTS = 3
+"""Attempts to start a worker, once another one has started."""
 
 
 @dataclass(slots=True, eq=False)
 class _WorkerSlot:
-    """A worker, and its job."""
+    """A place for a worker, with the worker and its job."""
 
     setup: WorkerSetup
-    worker: Worker | None = None
     ready: bool = False
     """Whether the worker has started."""
+    starts: int = 0
+    """How often a worker was started in vain."""
     job: Job | None = None
+    alone: bool = False
+    """Whether nothing else may be under way beside the job."""
     pending: dict[str, RunSpec] = field(default_factory=dict)
     """Runs of the job that have not ended, by hash."""
-    started: float = 0.0
-
-
-@dataclass(slots=True, eq=False)
-class _WaitingJob:
-    """A job whose runs need runs that have not ended."""
-
-    job: Job
-    parents: set[str]
-
-
-class _JobQueue:
-    """Jobs that have not begun: those that can begin, and those that wait."""
-
-    def __init__(self, jobs: Iterable[Job]) -> None:
-        self.ready: deque[Job] = deque()
-        self._waiting: dict[str, list[_WaitingJob]] = {}
-        """Jobs that wait for a run, by the run's hash."""
-        self._orphans: list[tuple[_WaitingJob, str]] = []
-        """Jobs that need a run which is not planned, each with an error message."""
-        jobs = list(jobs)
-        planned = {spec.hash for job in jobs for spec in job.specs}
-        for job in jobs:
-            waiting = _WaitingJob(job, planned.intersection(job.specs[0].parents))
-            for parent in waiting.parents:
-                self._waiting.setdefault(parent, []).append(waiting)
-            error = _orphan_error(job, planned)
-            if error:
-                self._orphans.append((waiting, error))
-            elif not waiting.parents:
-                self.ready.append(job)
-
-    def end_orphans(self) -> Iterator[RunEnd]:
-        """End the runs that need a run which is not planned."""
-        for waiting, error in self._orphans:
-            yield from self._drop(waiting, error)
-
-    def release(self, end: RunEnd) -> Iterator[RunEnd]:
-        """Release the jobs that wait for this run, or end them if it is not done."""
-        for waiting in self._waiting.pop(end.spec.hash, ()):
-            if end.status in ("done", "skipped"):
-                waiting.parents.remove(end.spec.hash)
-                if not waiting.parents:
-                    self.ready.append(waiting.job)
-                continue
-            failed = end.status == "failed"
-            why = _needs(end.spec.hash, f"which failed: {end.error}")
-            yield from self._drop(waiting, why if failed else "")
-
-    def _drop(self, waiting: _WaitingJob, error: str) -> Iterator[RunEnd]:
-        """End the runs of a job that cannot begin, and all runs that need them.
-
-        There is no error if another process is busy with the run that they wait for.
-        """
-        for parent in waiting.parents:
-            others = self._waiting.get(parent, [])
-            self._waiting[parent] = [other for other in others if other is not waiting]
-        for spec in waiting.job.specs:
-            end = RunEnd(spec, "failed" if error else "busy", 0.0, error)
-            yield end
-            yield from self.release(end)
-
-
-def _orphan_error(job: Job, planned: Collection[str]) -> str:
-    """Say which run a job needs that is neither done nor planned; '' for none."""
-    for parent in job.specs[0].parents:
-        folder = sibling(job.folders[0], parent)
-        if parent not in planned and not was_finished(folder):
-            return _needs(
-                parent,
-                f"which is not done in {folder.parent} and not among the runs to make;"
-                " make it first",
-            )
-    return ""
-
-
-def _needs(parent: str, clause: str) -> str:
-    return f"this run needs run {parent}, {clause}"
+    began: float = 0.0
 
 
 def run_jobs(
@@ -110,86 +49,242 @@ def run_jobs(
     setups: Sequence[WorkerSetup],
     *,
     make_crew: Callable[[], Crew] = LocalCrew,
-) -> Iterator[Event | RunEnd]:
+    retries: int = RETRIES,
+) -> Generator[Event | RunEnd]:
     """Yield the events of the runs of `jobs`, until each run has ended.
 
-    If a job of several runs fails, each of its runs is tried alone, so that only the
-    one at fault fails. A run that needs others waits until they are done, and
+    If a job of several runs fails, each of its runs is tried by itself, so that only
+    the one at fault fails. A run that needs others waits until they are done, and
     fails if one of them does.
+
+    If a process or its machine is lost, its runs are the next to be tried again, up to
+    `retries` times. A run that has lost two processes is tried when nothing else is
+    under way, and fails if it loses a third one.
     """
-    queue = _JobQueue(jobs)
+    if retries < 0:
+        raise ValueError(f"retries must be at least 0, got {retries}")
+    queue = JobQueue(jobs)
     yield from queue.end_orphans()
-    slots = [_WorkerSlot(setup) for setup in setups]
     crew = make_crew()
     try:
-        while queue.ready or any(slot.job for slot in slots):
-            _assign(slots, queue.ready, crew)
-            by_worker = {slot.worker: slot for slot in slots if slot.worker}
-            for worker, message in crew.hear():
-                yield from _handle(by_worker[worker], message, queue)
+        yield from _Dispatcher(queue, setups, crew, retries).events()
     finally:
         crew.end()
 
 
-def _assign(slots: Sequence[_WorkerSlot], ready: deque[Job], crew: Crew) -> None:
-    """Give every idle worker a job, and start more workers if jobs are left."""
-    for slot in slots:
-        if slot.ready and slot.job is None and ready and _send(slot, ready[0]):
-            ready.popleft()
-    starting = sum(slot.worker is not None and not slot.ready for slot in slots)
-    for slot in slots:
-        if slot.worker is None and starting < len(ready):
-            threads = dict.fromkeys(THREADS, str(slot.setup.threads))
-            slot.worker = crew.start(serve_launcher, slot.setup, environment=threads)
-            starting += 1
+class _Dispatcher:
+    """Workers, by what they are doing."""
 
+    def __init__(
+        self, queue: JobQueue, setups: Sequence[WorkerSetup], crew: Crew, retries: int
+    ) -> None:
+        self._queue = queue
+        self._crew = crew
+        self._losses = _LossCounter(retries)
+        self._vacant = deque(map(_WorkerSlot, setups))
+        self._slots: dict[Worker, _WorkerSlot] = {}
+        """All workers."""
+        self._idle: dict[Worker, None] = {}
+        self._starting = 0
+        self._busy = 0
+        """Workers that have a job."""
+        self._alone = False
+        """Whether a job is under way beside which nothing else may be."""
+        self._has_started = False
+        """Whether any worker has ever started."""
 
-def _send(slot: _WorkerSlot, job: Job) -> bool:
-    """Send a job to the worker; return whether its process received it."""
-    assert slot.worker is not None
-    if not slot.worker.send(job):
-        return False
-    slot.job = job
-    slot.pending = {spec.hash: spec for spec in job.specs}
-    slot.started = time.monotonic()
-    return True
+    def events(self) -> Iterator[Event | RunEnd]:
+        """Yield the events of all runs until each has ended."""
+        while self._busy or not self._queue.is_empty:
+            yield from self._assign()
+            if not self._busy and self._queue.is_empty:
+                return  # what was left had been given up
+            for worker, message in self._crew.hear():
+                yield from self._handle(worker, message)
 
+    @property
+    def _possible(self) -> int:
+        """How many jobs may begin now."""
+        return 0 if self._alone else self._queue.count(idle=not self._busy)
 
-def _handle(
-    slot: _WorkerSlot, message: Event | RunEnd | Idle | Lost, queue: _JobQueue
-) -> Iterator[Event | RunEnd]:
-    if isinstance(message, Idle):
+    def _assign(self) -> Iterator[Event | RunEnd]:
+        """Give every idle worker a job, and start more workers if jobs are left."""
+        while self._idle and self._possible:
+            entry = self._queue.pop()
+            job, ends = self._losses.screen(entry, self._queue)
+            for end in ends:
+                yield from self._release(end)
+            if job is not None:
+                self._send(entry._replace(job=job))
+        while self._vacant and self._starting < self._possible:
+            self._start(self._vacant.popleft())
+
+    def _start(self, slot: _WorkerSlot) -> None:
+        threads = dict.fromkeys(THREADS, str(slot.setup.threads))
+        worker = self._crew.start(serve_launcher, slot.setup, environment=threads)
+        self._slots[worker] = slot
+        self._starting += 1
+
+    def _send(self, entry: NextJob) -> None:
+        """Send a job to a worker that is idle, or put it back if none is any more."""
+        worker = next(iter(self._idle))
+        del self._idle[worker]
+        if not worker.send(entry.job):  # the next message says that it is lost
+            self._queue.put_back(entry)
+            return
+        slot = self._slots[worker]
+        slot.job, slot.alone = entry
+        slot.pending = {spec.hash: spec for spec in entry.job.specs}
+        slot.began = time.monotonic()
+        self._busy += 1
+        self._alone = entry.alone
+
+    def _handle(
+        self, worker: Worker, message: Event | RunEnd | Idle | Lost
+    ) -> Iterator[Event | RunEnd]:
+        slot = self._slots[worker]
+        if isinstance(message, Idle):
+            self._clear(slot)
+            self._idle[worker] = None
+        elif isinstance(message, Lost):
+            del self._slots[worker]
+            self._idle.pop(worker, None)
+            yield from self._lose(slot, message)
+        elif isinstance(message, RunEnd):
+            yield from self._end(slot, message)
+        else:
+            yield message
+
+    def _clear(self, slot: _WorkerSlot) -> Job | None:
+        """Return the job that a worker had; it has started, and has none any more."""
+        job = slot.job
+        if job is not None:
+            self._busy -= 1
+            self._alone = False
+        elif not slot.ready:
+            self._starting -= 1
+            self._has_started = True
         slot.ready, slot.job = True, None
-    elif isinstance(message, Lost):
-        yield from _handle_lost(slot, message, queue)
-    elif isinstance(message, RunEnd):
-        yield from _handle_end(slot, message, queue)
-    else:
-        yield message
+        return job
 
+    def _lose(self, slot: _WorkerSlot, lost: Lost) -> Iterator[Event | RunEnd]:
+        if not slot.ready:
+            self._starting -= 1
+            self._lose_start(slot, lost)
+            return
+        job, alone = self._clear(slot), slot.alone
+        slot.ready = False
+        self._vacant.append(slot)
+        if job is None:
+            return
+        seconds = time.monotonic() - slot.began
+        again = list[RunSpec]()
+        for spec in slot.pending.values():
+            folder = folder_in(job, spec)
+            losses = self._losses.count(spec, folder, lost, alone=alone)
+            if losses.error:
+                yield from self._release(RunEnd(spec, "failed", seconds, losses.error))
+            else:
+                again.append(spec)
+                yield Message(spec, _retry_text(lost, losses))
+        if again:
+            self._queue.put_back(NextJob(only(job, again), alone))
 
-def _handle_lost(
-    slot: _WorkerSlot, lost: Lost, queue: _JobQueue
-) -> Iterator[Event | RunEnd]:
-    slot.worker = None
-    if not slot.ready:
-        raise ChildProcessError(f"no worker could be started: the process {lost.how}")
-    seconds = time.monotonic() - slot.started
-    error = f"its process {lost.how}; run again to go on from the last checkpoint"
-    for spec in list(slot.pending.values()):
-        yield from _handle_end(slot, RunEnd(spec, "failed", seconds, error), queue)
-    slot.ready, slot.job = False, None
+    def _lose_start(self, slot: _WorkerSlot, lost: Lost) -> None:
+        """Let a slot whose worker could not start be tried again, or give it up."""
+        slot.starts += not lost.with_node
+        if slot.starts < STARTS and (self._has_started or lost.with_node):
+            self._vacant.append(slot)
+        elif not self._slots and not self._vacant:
+            raise ChildProcessError(
+                f"no worker could be started: the process {lost.how}"
+            )
 
+    def _end(self, slot: _WorkerSlot, end: RunEnd) -> Iterator[Event | RunEnd]:
+        assert slot.job is not None
+        spec = slot.pending.pop(end.spec.hash)
+        if end.status != "failed" or len(slot.job.specs) == 1:
+            yield from self._release(end)
+            return
+        self._queue.split(slot.job, spec)
+        yield Message(spec, f"{end.error}; this run is tried by itself")
 
-def _handle_end(
-    slot: _WorkerSlot, end: RunEnd, queue: _JobQueue
-) -> Iterator[Event | RunEnd]:
-    assert slot.job is not None
-    spec = slot.pending.pop(end.spec.hash)
-    if end.status != "failed" or len(slot.job.specs) == 1:
+    def _release(self, end: RunEnd) -> Iterator[RunEnd]:
+        """Yield the end of a run, and of all runs that cannot begin without it."""
         yield end
-        yield from queue.release(end)
-        return
-    folder = slot.job.folders[slot.job.specs.index(spec)]
-    queue.ready.append(slot.job._replace(specs=(spec,), folders=(folder,)))
-    yield Message(spec, f"{end.error}; this run is tried alone")
+        yield from self._queue.release(end)
+
+
+class _LossCounter:
+    """How often the processes of runs were lost.
+
+    The folders of runs say it to other launchers. Those that cannot be written to must
+    not be tried for ever, so it is known here as well.
+    """
+
+    def __init__(self, retries: int) -> None:
+        self._retries = retries
+        self._since = time.time()
+        self._own: dict[str, RunLosses] = {}
+        """Losses of runs that lost a process of this launcher, by hash."""
+
+    def count(
+        self, spec: RunSpec, folder: Path, lost: Lost, *, alone: bool
+    ) -> RunLosses:
+        """Count a loss; an error says that the run is not to be tried again."""
+        before = self._of(spec, folder)
+        losses = RunLosses(before.lost + 1, before.killed + (not lost.with_node))
+        if losses.lost > self._retries or (alone and not lost.with_node):
+            losses = losses._replace(error=_last_text(lost, losses, alone=alone))
+        self._own[spec.hash] = losses
+        with suppress(OSError):  # a full disk must not stop the other runs
+            count_loss(folder, losses)
+        if losses.error:
+            _mark_failed(folder, spec, losses.error)
+        return losses
+
+    def screen(
+        self, entry: NextJob, queue: JobQueue
+    ) -> tuple[Job | None, list[RunEnd]]:
+        """Leave out runs of a job that must wait, and end those that were given up."""
+        job, ends, specs = entry.job, list[RunEnd](), list[RunSpec]()
+        for spec, folder in zip(job.specs, job.folders, strict=True):
+            losses = self._of(spec, folder)
+            if losses.error:
+                ends.append(RunEnd(spec, "failed", 0.0, losses.error))
+            elif losses.killed >= KILLS and not entry.alone:
+                queue.set_aside(job, spec)
+            else:
+                specs.append(spec)
+        return only(job, specs) if specs else None, ends
+
+    def _of(self, spec: RunSpec, folder: Path) -> RunLosses:
+        stored = read_losses(folder, since=self._since)
+        own = self._own.get(spec.hash, RunLosses())
+        return own if own.lost >= stored.lost else stored
+
+
+def _mark_failed(folder: Path, spec: RunSpec, error: str) -> None:
+    """Record that a run failed, unless another launcher works on it by now."""
+    with suppress(OSError), locked(lock_path(folder)) as is_locked:
+        if is_locked:
+            mark_failed(folder, spec, error)
+
+
+def _retry_text(lost: Lost, losses: RunLosses) -> str:
+    when = " when nothing else is under way" if losses.killed >= KILLS else ""
+    return f"its process {lost.how}; it is tried again{when}"
+
+
+def _last_text(lost: Lost, losses: RunLosses, *, alone: bool) -> str:
+    if alone and not lost.with_node:
+        return (
+            f"its process {lost.how}, as {losses.lost - 1} before it were lost, now"
+            " with nothing else under way; its log says what it did last"
+        )
+    before = losses.lost - 1
+    others = f", and {before} before it {'was' if before == 1 else 'were'} lost"
+    return (
+        f"its process {lost.how}{others if before else ''}; run again to go on from the"
+        " last checkpoint"
+    )

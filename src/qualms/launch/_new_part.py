@@ -22,6 +22,7 @@ KINDS: Mapping[str, str] = {
     "network": "networks",
     "score": "scores",
     "benchmark": "benchmarks",
+    "reader": "readers",
 }
 """The shelf of each kind of part."""
 

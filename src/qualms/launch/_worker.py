@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from qualms.datasets import open_dataset
+from qualms.launch._devices import device_here
 from qualms.processes import Channel, Event, Message, Relay, locked
 from qualms.runs import describe, is_done, lock_path, log_path, mark_failed, tidy
 from qualms.shelf import outside_error, source_of
@@ -26,8 +27,6 @@ from qualms.wording import error_words
 RunStatus = Literal["done", "skipped", "failed", "busy"]
 Work = Callable[..., None]
 """A function that is called like `qualms.training.run_together`."""
-ClaimedRuns = list[tuple[RunSpec, Path]]
-"""Runs that this process has claimed, with the folders that it works in."""
 
 
 class Job(NamedTuple):
@@ -39,6 +38,10 @@ class Job(NamedTuple):
     """The cache of each dataset, named as in `RunSpec.parts`."""
 
 
+class ClaimLostError(Exception):
+    """A run that another process has taken over from this one."""
+
+
 class RunEnd(NamedTuple):
     """The end of a run, at least for now."""
 
@@ -46,6 +49,16 @@ class RunEnd(NamedTuple):
     status: RunStatus
     seconds: float = 0.0
     error: str = ""
+
+
+class ClaimedRun(NamedTuple):
+    """A run that this process works on."""
+
+    spec: RunSpec
+    folder: Path
+    """The folder that this process works in."""
+    claim: ExitStack
+    """Stores the run and ends the claim when it is closed."""
 
 
 class Idle(NamedTuple):
@@ -85,6 +98,7 @@ class WorkerSetup:
     """Device, threads and task of a worker."""
 
     device: str
+    """"auto" and "cuda" stand for all GPUs that the worker sees, for each run."""
     threads: int
     command: list[str]
     work: Work | None = None
@@ -121,62 +135,84 @@ def _work_on(job: Job, channel: Channel, setup: WorkerSetup) -> None:
         if not runs:
             return
         error = _train(runs, job.data, channel, setup)
-        for spec, folder in runs:
-            if is_done(folder, spec):
-                end(spec, "done")
-                continue
-            with suppress(OSError):  # a full disk must not hide how the run ended
-                mark_failed(folder, spec, error)
-            end(spec, "failed", error)
+        for run in runs:
+            _end_run(run, error, end)
 
 
 def _claim_runs(
     job: Job, staging: Staging, claims: ExitStack, end: Callable[..., None]
-) -> ClaimedRuns:
+) -> list[ClaimedRun]:
     """Claim the runs that are not done and that no other process works on."""
-    runs: ClaimedRuns = []
+    runs: list[ClaimedRun] = []
     for spec, folder in zip(job.specs, job.folders, strict=True):
+        claim = claims.enter_context(ExitStack())
         try:
-            place = claims.enter_context(staging.claim(spec, folder))
+            place = claim.enter_context(staging.claim(spec, folder))
+            done = place is not None and is_done(place, spec)
+            if done:
+                claim.close()
+        except ClaimLostError:
+            place = None
         except OSError as error:
             end(spec, "failed", _sentence(error))
             continue
         if place is None:
             end(spec, "busy")
-        elif is_done(place, spec):
+        elif done:
             end(spec, "skipped")
         else:
-            runs.append((spec, place))
+            runs.append(ClaimedRun(spec, place, claim))
     return runs
 
 
+def _end_run(run: ClaimedRun, error: str, end: Callable[..., None]) -> None:
+    """Store a run, and report how it ended."""
+    done = is_done(run.folder, run.spec)
+    if not done:
+        with suppress(OSError):  # a full disk must not hide how the run ended
+            mark_failed(run.folder, run.spec, error)
+    try:
+        run.claim.close()
+    except ClaimLostError:
+        end(run.spec, "busy")
+    except OSError as unstored:
+        end(run.spec, "failed", error if not done else _sentence(unstored))
+    else:
+        end(run.spec, "done" if done else "failed", "" if done else error)
+
+
 def _train(
-    runs: ClaimedRuns, data: Mapping[str, Path], channel: Channel, setup: WorkerSetup
+    runs: Sequence[ClaimedRun],
+    data: Mapping[str, Path],
+    channel: Channel,
+    setup: WorkerSetup,
 ) -> str:
     """Train runs; return the reason for those that have no result."""
-    places = {spec.hash: place for spec, place in runs}
+    folders = {run.spec.hash: run.folder for run in runs}
 
     def send(event: Event) -> None:
         if isinstance(event, Message):
             sys.stdout.write(f"{event.spec.hash}: {event.text}\n")
         else:
-            setup.staging.store(event.spec, places[event.spec.hash])
+            setup.staging.store(event.spec, folders[event.spec.hash])
         channel.send(event)
 
-    specs, folders = zip(*runs, strict=True)
+    specs = tuple(run.spec for run in runs)
     try:
-        with _logged(folders):
+        with _logged(tuple(folders.values())):
             try:
                 now = datetime.now().astimezone().isoformat(timespec="seconds")
-                sys.stdout.write(f"{now}: starts on {setup.device}\n")
+                device = device_here(setup.device)
+                sys.stdout.write(f"{now}: starts on {device}\n")
                 work = setup.work or _run_together()
-                for spec, folder in runs:
+                for spec, folder, _ in runs:
                     _check_sources(spec)
                     tidy(folder)
-                    facts = {"device": setup.device, "command": setup.command}
+                    facts = {"device": device, "command": setup.command}
                     describe(folder, spec, facts)
                 callbacks, opened = Relay(send), _open(data)
-                work(specs, opened, folders, device=setup.device, callbacks=callbacks)
+                places = tuple(folders.values())
+                work(specs, opened, places, device=device, callbacks=callbacks)
             except Exception:
                 traceback.print_exc()
                 raise
@@ -236,6 +272,12 @@ def _redirect(out: int, err: int) -> None:
 
 def _sentence(error: Exception) -> str:
     """Return the first line of an error, with its type if it is not one of ours."""
+    if isinstance(error, MemoryError):
+        return (
+            f"this machine has too little memory ({str(error) or 'no more to be had'});"
+            " use fewer --workers or a smaller batch and run again, what is done is"
+            " kept"
+        )
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return "the disk is full; free space and run again, what is done is kept"
     if isinstance(error, OSError) and error.filename and error.strerror:

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from operator import index
 from os import PathLike
 from pathlib import Path
@@ -14,9 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Console
 
-from qualms.launch._devices import check_installed, default_workers, devices_for
+from qualms.catalogue import write_scores
+from qualms.launch._devices import check_installed, devices_for
+from qualms.launch._dispatch import RETRIES
+from qualms.launch._dry_run import check_runs
 from qualms.launch._links import link_predictions
 from qualms.launch._own_data import given_text, with_data
+from qualms.launch._store import StoreError, is_address
+from qualms.launch._store_runs import RunStore, run_store
 from qualms.launch.data import (
     RequiredDataset,
     check_prepared,
@@ -24,6 +29,7 @@ from qualms.launch.data import (
     data_root,
     required_datasets,
 )
+from qualms.launch.engine import Engine
 from qualms.launch.local import RunOutcome, datasets_of, pending_runs, run_all
 from qualms.launch.plan import RunRequest, check_data, plans_of, without_datasets
 from qualms.launch.progress import (
@@ -35,7 +41,7 @@ from qualms.launch.progress import (
     runs_view,
     waiting_for,
 )
-from qualms.runs import check_place, check_writable
+from qualms.runs import check_place, check_writable, judged_cells
 from qualms.shelf import broken, find, include
 from qualms.spec import digest
 from qualms.study import RunPlan
@@ -61,6 +67,41 @@ class Resources:
     workers: int | None = None
     device: str = "auto"
     together: int | None = None
+    engine: Engine = field(default_factory=Engine)
+    store: RunStore | None = None
+    """Where runs and tables are stored; `out` is then their mirror."""
+
+    @property
+    def place(self) -> str:
+        """Where runs are, in words."""
+        return self.store.store.address if self.store else str(self.out)
+
+    def refresh(self, plans: "Iterable[RunPlan]") -> None:
+        """Mirror the finished runs of plans if they are stored elsewhere."""
+        if self.store is not None:
+            self.store.refresh(spec for plan in plans for spec in plan.runs)
+
+
+def resources_for(
+    out: str | PathLike[str],
+    data: str | PathLike[str] | None,
+    *,
+    workers: int | None = None,
+    device: str = "auto",
+    together: int | None = None,
+    engine: Engine | None = None,
+) -> Resources:
+    """Return resources for runs in a folder, or in a store such as s3://bucket."""
+    store = run_store(str(out)) if is_address(out) else None
+    return Resources(
+        out=store.mirror if store else Path(out),
+        data=data_root(None if data is None else Path(data)),
+        workers=workers,
+        device=device,
+        together=together,
+        engine=engine or Engine(),
+        store=store,
+    )
 
 
 class JudgedPlan(NamedTuple):
@@ -119,6 +160,11 @@ def run(  # noqa: PLR0913 - the options of the command
     workers: int | None = None,
     device: str = "auto",
     together: int | None = None,
+    launcher: str = "local",
+    address: str = "",
+    cpus: float | None = None,
+    gpus: float | None = None,
+    retries: int = RETRIES,
     include: Paths = (),
     judge: bool = True,
     write: bool = True,
@@ -138,10 +184,15 @@ def run(  # noqa: PLR0913 - the options of the command
         seeds: Seeds instead of the preset's, as a list or as "0-4".
         options: Such as {"epochs": 3, "method.rate": 0.2, "network.width": 8}.
         data: Prepared datasets; $QUALMS_CACHE or ~/.cache/qualms by default.
-        out: Where runs and tables go.
+        out: Where runs and tables go: a folder, or s3://BUCKET/PREFIX.
         workers: Processes; one per GPU or core by default.
         device: "auto", "cpu", "cuda", "cuda:1", or "cuda:0,1" for each run.
         together: Seeds that one process trains at once.
+        launcher: "local" for this machine, "ray" for a Ray cluster.
+        address: HOST:PORT of the cluster; one of its own is started by default.
+        cpus: Cores of the cluster for each process; 1 by default.
+        gpus: GPUs of the cluster for each process, or a share of one.
+        retries: How often a run is tried again after its process was lost.
         include: Files or folders with parts of your own.
         judge: Whether runs are judged; None is returned otherwise.
         write: Whether tables, figures and a page are written to `out`.
@@ -154,12 +205,15 @@ def run(  # noqa: PLR0913 - the options of the command
     """
     command = _call("run", locals())
     _include(include)
-    resources = Resources(
-        out=Path(out),
-        data=data_root(None if data is None else Path(data)),
+    resources = resources_for(
+        out,
+        data,
         workers=workers,
         device=device,
         together=together,
+        engine=Engine(
+            launcher=launcher, address=address, cpus=cpus, gpus=gpus, retries=retries
+        ),
     )
     request = _request(preset, config, methods, seeds, options)
     report = run_plans(
@@ -217,23 +271,24 @@ def judge(  # noqa: PLR0913 - the options of the command
     """
     command = _call("judge", locals())
     _include(include)
-    root = data_root(None if data is None else Path(data))
-    resources = Resources(out=Path(out), data=root, device=device)
+    resources = resources_for(out, data, device=device)
     request = _request(preset, config, methods, seeds, options)
     plans = plans_for(benchmark, request, resources, source)
-    _refuse_without_runs(plans, resources.out)
+    resources.refresh(plans)
+    _refuse_without_runs(plans, resources)
     output = ResultsOutput(command, write)
     return _answer([_judge(plan, resources, output) for plan in plans])
 
 
-def _refuse_without_runs(plans: Sequence[RunPlan], out: Path) -> None:
+def _refuse_without_runs(plans: Sequence[RunPlan], resources: Resources) -> None:
     """Raise if there is nothing to judge."""
     runs = {spec.hash: spec for plan in plans for spec in plan.runs}
-    if runs and len(pending_runs(list(runs.values()), out)) == len(runs):
+    if runs and len(pending_runs(list(runs.values()), resources.out)) == len(runs):
         names = ", ".join(plan.benchmark.name for plan in plans)
         raise ValueError(
             f"there must be runs to judge, and none of the {len(runs)} of {names} is in"
-            f" {out}; make them with qualms.run, or say out= for where they are"
+            f" {resources.place}; make them with qualms.run, or say out= for where they"
+            " are"
         )
 
 
@@ -316,6 +371,7 @@ def run_plans(
         brief: Whether progress is told in few lines.
     """
     started = time.monotonic()
+    resources.refresh(plans)
     if not named:
         plans = [_with_prepared_data(plan, resources) for plan in plans]
     report = RunReport(tuple(_make(plans, resources, brief=brief)))
@@ -323,6 +379,7 @@ def run_plans(
         _print_summary(report.outcomes, time.monotonic() - started)
         if output is None:
             return report
+        resources.refresh(plans)
         judged = tuple(
             _judge(plan, resources, output)
             for plan in plans
@@ -333,8 +390,14 @@ def run_plans(
         _print_failed(report.failed)  # last, where users see it
 
 
-def check_plans(plans: Sequence[RunPlan], resources: Resources, *, named: bool) -> None:
-    """Raise what `run_plans` would raise before the first run starts."""
+def check_plans(
+    plans: Sequence[RunPlan], resources: Resources, *, named: bool
+) -> tuple[str, ...]:
+    """Raise what `run_plans` would raise, or what its runs would be refused for.
+
+    Returns:
+        Notes on what could not be checked without making data.
+    """
     specs = [
         spec
         for plan in plans
@@ -342,11 +405,14 @@ def check_plans(plans: Sequence[RunPlan], resources: Resources, *, named: bool) 
     ]
     pending = pending_runs(specs, resources.out)
     if not pending:
-        return
+        return ()
     check_installed()
-    devices_for(resources.device)
+    if resources.engine.launcher == "local":
+        devices_for(resources.device)
     check_place(resources.out)
-    check_prepared(datasets_of(pending), resources.data)
+    if resources.store is not None:
+        resources.store.check()
+    return check_runs(pending, check_prepared(datasets_of(pending), resources.data))
 
 
 def data_line(dataset: RequiredDataset) -> str:
@@ -454,11 +520,11 @@ def _make(
 ) -> list[RunOutcome]:
     """Make the runs that have no result, and show their progress."""
     specs = [spec for plan in plans for spec in plan.runs]
-    workers = resources.workers or 1
     if pending_runs(specs, resources.out):  # report mistakes before preparing data
         check_installed()
         check_writable(resources.out)
-        workers = resources.workers or default_workers(resources.device)
+        if resources.store is not None:
+            resources.store.check()
     outcomes = []
     total = len({spec.hash for spec in specs})
     with runs_view(total, Console(), brief=brief) as view:
@@ -466,11 +532,13 @@ def _make(
             specs,
             out=resources.out,
             data=resources.data,
-            workers=workers,
+            workers=resources.workers,
             device=resources.device,
             together=resources.together,
+            engine=resources.engine,
             callbacks=view,
             progress=view.data,
+            store=resources.store,
         )
         with closing(runs):
             for outcome in runs:
@@ -519,7 +587,9 @@ def _judge(plan: RunPlan, resources: Resources, output: ResultsOutput) -> Judged
     console = Console()
     folder = results_folder(plan, resources.out)
     with waiting_for("judging", console):
-        results = replace(judge_plan(plan, resources.out), html=notebook_html)
+        cells = judged_cells(resources.out / plan.benchmark.name)
+        results = judge_plan(plan, resources.out, cells=cells)
+        results = replace(results, html=notebook_html)
     judged = JudgedPlan(results, folder, None)
     try:  # before showing, since a closed pipe would end the command
         if output.write:
@@ -527,8 +597,14 @@ def _judge(plan: RunPlan, resources: Resources, output: ResultsOutput) -> Judged
                 files = write_all(
                     results, folder, command=output.command, data=resources.data
                 )
+            write_scores(folder, {"preset": plan.preset_text}, results.run_scores)
             links = link_predictions(plan, resources.out, folder)
             judged = judged._replace(files=files, predictions=links)
+            if resources.store is not None:
+                address = resources.store.push_results(folder)
+                print_line(console, f"tables and figures are stored in {address}")
+    except StoreError:
+        raise
     except OSError as error:
         raise OSError(
             f"cannot write tables to {folder}: {error.strerror or error}; free space"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from qualms import __version__
 from qualms.atomic import replacing
+from qualms.launch._config_file import ConfigFile, write_config
 from qualms.launch._proposals import Proposals, proposals_of
 from qualms.launch._search import Search, search_of
 from qualms.launch._trials import (
@@ -39,6 +40,7 @@ __all__ = [
     "Search",
     "Trial",
     "TrialResult",
+    "config_path",
     "proposals_of",
     "ranked_trials",
     "search_of",
@@ -135,6 +137,38 @@ def _write(search: Search, results: Sequence[TrialResult], folder: Path) -> None
     with replacing(folder / "best.json") as temporary:
         text = json.dumps(_best(search, results), indent=1)
         temporary.write_text(text, encoding="utf-8")
+    write_config(_config_file(search, results), config_path(folder))
+
+
+def config_path(folder: Path) -> Path:
+    """Return the path of the config of the best trial, in the folder of a search."""
+    return folder / "best.toml"
+
+
+def _config_file(search: Search, results: Sequence[TrialResult]) -> ConfigFile:
+    """Return the options of the best trial and those that were fixed, as a config."""
+    best, request = results[0], search.request
+    selection = search.selection.name
+    return ConfigFile(
+        name="-".join((search.variant, search.method, selection, request.preset)),
+        benchmark=search.base.benchmark,
+        method=search.method,
+        selection=selection,
+        options={**search.config_options, **best.trial.options},
+        search={
+            "variant": search.variant,
+            "preset": request.preset,
+            "seed": search.base.seed,
+            "sampler": search.sampler,
+            "trials": len(results),
+            "without_value": sum(result.value is None for result in results),
+            "score": search.selection.label,
+            "value": best.value,
+            "trial": best.trial.number,
+            "run": best.trial.spec.hash,
+            "qualms": __version__,
+        },
+    )
 
 
 def _table(search: Search, results: Sequence[TrialResult]) -> Iterator[list[Any]]:

@@ -6,15 +6,29 @@ ensemble from files alone. `same_items` says whether two files can be compared i
 item. Invalid predictions raise a `PredictionsError` that says what is wrong.
 """
 
+from qualms.predictions._array_file import ARRAY_FILES, read_array
 from qualms.predictions._errors import PredictionsError
 from qualms.predictions._facts import facts
-from qualms.predictions._files import build, check_destination, read, write
+from qualms.predictions._files import (
+    Paths,
+    build,
+    check_destination,
+    read,
+    write,
+)
 from qualms.predictions._folder_writer import SegmentationWriter
 from qualms.predictions._header import FORMAT, Header
 from qualms.predictions._names import NO_TARGET
 from qualms.predictions._order import in_order_of
 from qualms.predictions._pairing import Pairing, pairing, same_items
 from qualms.predictions._pool import pool
+from qualms.predictions._reader import (
+    ForeignCases,
+    ForeignContents,
+    ForeignRequest,
+    Reader,
+    reader_of,
+)
 from qualms.predictions._record import (
     Maps,
     Predictions,
@@ -26,14 +40,20 @@ from qualms.predictions._segmentation import check_entropies
 from qualms.predictions._tables import Frame
 
 __all__ = [
+    "ARRAY_FILES",
     "FORMAT",
     "NO_TARGET",
+    "ForeignCases",
+    "ForeignContents",
+    "ForeignRequest",
     "Frame",
     "Header",
     "Maps",
     "Pairing",
+    "Paths",
     "Predictions",
     "PredictionsError",
+    "Reader",
     "SegmentationWriter",
     "are_on_disk",
     "array_field",
@@ -46,6 +66,8 @@ __all__ = [
     "pairing",
     "pool",
     "read",
+    "read_array",
+    "reader_of",
     "same_items",
     "write",
 ]

@@ -28,6 +28,7 @@ from qualms.predictions._foreign import to_array
 from qualms.predictions._header import Header, as_header, dumps, parse_header
 from qualms.predictions._normal import RawArrays, ReadOptions, normal_form
 from qualms.predictions._opened import OpenedFile, opened
+from qualms.predictions._reader import Reader, read_foreign, reader_of
 from qualms.predictions._record import Predictions
 from qualms.predictions._schema import is_array_name
 from qualms.predictions._segmentation import maps_in_memory, segmentation_form
@@ -43,6 +44,8 @@ from qualms.predictions._tables import (
 from qualms.wording import suggest
 
 _SOURCE = "arrays"
+Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
+"""One path or several."""
 _Arrays = Mapping[str, NDArray[Any]]
 _Write = Callable[[Path, _Arrays, Header], None]
 
@@ -55,22 +58,28 @@ class FileKind:
     write: _Write
 
 
-def read(
+def read(  # noqa: PLR0913 - what may be said of a file
     path: str | PathLike[str],
     *,
     task: str | None = None,
     logits: bool = False,
     renormalise: bool = False,
     alpha: float | None = None,
+    raters: Paths = (),
+    reader: Reader | None = None,
 ) -> Predictions:
     """Read the predictions at `path`, checked in full and in normal form.
 
     `path` may be a .safetensors, .npz, .csv or .parquet file, or a folder of segmented
-    items, whose maps are read and checked on access. The task is stated in the header,
-    or else follows from the names of the arrays; `task` overrules both. `logits` says
-    that `probs` or `prob` hold logits, which is never guessed; `renormalise` divides
-    probabilities by their sums, such as percentages. `alpha` stands for that of a
-    header which states none, where there are intervals.
+    items, whose maps are read and checked on access. It may also be what another
+    program wrote, if a reader on the shelf `readers` recognises it, or if `reader` is
+    that for its layout; `raters` are folders with the label maps of its items.
+
+    The task is stated in the header, or else follows from the names of the arrays;
+    `task` overrules both. `logits` says that `probs` or `prob` hold logits, which is
+    never guessed; `renormalise` divides probabilities by their sums, such as
+    percentages. `alpha` stands for that of a header which states none, where there are
+    intervals.
 
     Raises:
         PredictionsError: In one sentence, which array and row is wrong, its value, and
@@ -79,6 +88,11 @@ def read(
     source = Path(path)
     options = ReadOptions(task, logits, renormalise, alpha=alpha)
     refuse_undecodable(source)
+    folders = paths_of(raters)
+    reader = reader_of(source) if reader is None else reader
+    if reader is not None:
+        return read_foreign(source, reader, folders, options)
+    _refuse_raters(source, folders)
     if source.is_dir():
         return read_folder(source, options)
     with naming(str(path)):
@@ -229,6 +243,21 @@ def _refuse_options(
         raise PredictionsError(
             f"{predictions.source}: these {predictions.task} predictions are checked "
             "already; task=... and logits=True are for a mapping of arrays"
+        )
+
+
+def paths_of(paths: Paths) -> tuple[Path, ...]:
+    """Return one path or several as a tuple."""
+    several = [paths] if isinstance(paths, str | PathLike) else paths
+    return tuple(map(Path, several))
+
+
+def _refuse_raters(path: Path, raters: Sequence[Path]) -> None:
+    if raters and path.exists():
+        raise PredictionsError(
+            f"{path}: folders of raters belong to the files of another program, and "
+            "these are predictions with raters of their own; leave out --raters "
+            "(raters=...)"
         )
 
 

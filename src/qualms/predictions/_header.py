@@ -26,7 +26,8 @@ class Header:
     """The run and the data of predictions; every field is optional in foreign files.
 
     `alpha` is the miscoverage of `lower` and `upper` (0.1 for 90 % intervals), `ignore`
-    the label of pixels that scores leave out, `regions` the names of segmented regions
+    the label of pixels that scores leave out, `classes` the names of the classes in the
+    order of their probabilities, `regions` the names of segmented regions
     that may overlap, each with a sigmoid of its own, `fingerprint` a hash of the data,
     `pooled` the number of pooled runs (None for one run), `parameters` their number in
     one network. `select` has the pooling rule of each `select/<name>`: 'mean', or
@@ -57,6 +58,7 @@ class Header:
     alpha: float | None = None
     ignore: int | None = None
     regions: Sequence[str] = ()
+    classes: Sequence[str] = ()
     select: Mapping[str, str] = field(default_factory=dict)
     pooled: int | None = None
     uncertainty: str | None = None
@@ -71,10 +73,24 @@ class Header:
                     f"header '{name}' must be {wanted}, got {value!r:.80}; correct it "
                     "or leave it out"
                 )
-        object.__setattr__(self, "regions", tuple(self.regions))
+        for name in _LISTS:
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         # Through JSON once, so that a header equals itself after a round trip.
         for name in _MAPPINGS:
             object.__setattr__(self, name, _as_json(name, getattr(self, name)))
+
+    def class_name(self, number: int) -> str:
+        """Return the name of a class; its number where the header names none.
+
+        >>> Header(classes=["cat", "dog"]).class_name(1), Header().class_name(1)
+        ('dog', '1')
+        """
+        named = 0 <= number < len(self.classes)
+        return self.classes[number] if named else str(number)
+
+    def as_mapping(self) -> dict[str, Any]:
+        """Return all fields by name; their values are not copied."""
+        return {name: getattr(self, name) for name in _NAMES}
 
 
 class ParsedHeader(NamedTuple):
@@ -91,7 +107,7 @@ def parse_header(mapping: Mapping[str, Any], *, strict: bool = False) -> ParsedH
     With `strict`, raise on a misspelt field, and on a field that cannot be kept.
     """
     values = {key: value for key, value in mapping.items() if key in _NAMES}
-    for name in (*_MAPPINGS, "regions", "format"):
+    for name in (*_MAPPINGS, *_LISTS, "format"):
         if name in values and values[name] is None:
             del values[name]
     header = Header(**values)
@@ -251,6 +267,8 @@ def _shape(sizes: Any) -> bool:
 
 
 def _as_json(name: str, value: Mapping[str, Any]) -> Any:
+    if not value:
+        return {}
     if _deeper(value, _FIELD_DEPTH):
         raise PredictionsError(
             f"header '{name}' must not be nested more than {_FIELD_DEPTH} levels deep; "
@@ -299,7 +317,7 @@ def _mapping(value: Any) -> bool:
     return isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
 
 
-def _region_names(value: Any) -> bool:
+def _different_names(value: Any) -> bool:
     if not isinstance(value, Sequence) or isinstance(value, str):
         return False
     named = all(isinstance(name, str) and name for name in value)
@@ -345,8 +363,12 @@ _CHECKS: dict[str, _Check] = {
         "a whole number in 0..255, or null",
     ),
     "regions": (
-        _region_names,
+        _different_names,
         "a list of different names, one for each region",
+    ),
+    "classes": (
+        _different_names,
+        "a list of different names, one for each class",
     ),
     "select": (_rules, f"a mapping of names to one of {', '.join(RULES)}"),
     "pooled": (
@@ -357,4 +379,5 @@ _CHECKS: dict[str, _Check] = {
     "about": (_mapping, "a mapping of names to JSON values"),
 }
 _NAMES = tuple(_CHECKS)
+_LISTS = ("regions", "classes")
 _MAPPINGS = ("options", "select", "about")

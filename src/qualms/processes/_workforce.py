@@ -6,11 +6,12 @@ import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
-from threading import Lock
+from queue import SimpleQueue
+from threading import Lock, Thread
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
-from qualms.processes._crew import Channel, LocalCrew, Lost, Worker, packed
+from qualms.processes._crew import Channel, Crew, LocalCrew, Lost, Worker, packed
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -70,6 +71,7 @@ class Workforce:
         environment: Mapping[str, str] | None = None,
         script: bool = True,
         patience: int = 0,
+        crew: Callable[[], Crew] | None = None,
     ) -> None:
         """Make a workforce without processes.
 
@@ -78,11 +80,12 @@ class Workforce:
             environment: environment variables of the processes.
             script: whether they import the main script, see `LocalCrew`.
             patience: work before which no processes are started, see `takes`.
+            crew: makes the crew of these processes; a `LocalCrew` by default.
         """
         self._most = workers
         self._patience = patience
         self._environment = environment
-        self._crew = LocalCrew(script=script)
+        self._crew = LocalCrew(script=script) if crew is None else crew()
         self._workers: list[Worker] = []
         self._lock = Lock()
         self._over = ""
@@ -246,8 +249,7 @@ class _Shares:
 
 def _serve(channel: Channel) -> None:
     function: Callable[[Any], Any] | None = None
-    while True:
-        new_function, share, items = channel.recv()
+    for new_function, share, items in _received(channel):
         results: list[Any] = []
         try:
             if new_function is not None:
@@ -259,6 +261,30 @@ def _serve(channel: Channel) -> None:
             channel.send(_Done(share, results, _portable(error)))
         else:
             channel.send(_Done(share, results))
+
+
+def _received(channel: Channel) -> Iterator[Any]:
+    """Yield messages, which a thread takes from the channel as soon as they come.
+
+    Otherwise a large share would wait for this process, and this process with a large
+    result for the sender of the share, forever.
+    """
+    messages: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
+
+    def receive() -> None:
+        while True:
+            try:
+                messages.put((channel.recv(), None))
+            except BaseException as error:
+                messages.put((None, error))
+                return
+
+    Thread(target=receive, daemon=True).start()
+    while True:
+        message, error = messages.get()
+        if error is not None:
+            raise error
+        yield message
 
 
 def _portable(error: Exception) -> Exception:

@@ -13,15 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.atomic import replacing
+from qualms.evaluate.chosen_uncertainty import own_uncertainties
 from qualms.evaluate.notebook import notebook_lines, notebook_table, pandas_frame
 from qualms.evaluate.scoring import Source
 from qualms.inference import Design, difference_of_samples, exact_interval
 from qualms.predictions import NO_TARGET, Predictions
 from qualms.referral._items import (
-    FAMILY,
     Array,
     Flags,
     Index,
+    array_name,
     cluster_codes,
     one_per_cluster,
     predicted_values,
@@ -57,8 +58,9 @@ class ReferredItems:
     item: NDArray[np.str_] = field(repr=False)
     """Names of the items; their places where the file has none."""
     uncertainty: Array = field(repr=False)
-    predicted: Index | Array = field(repr=False)
-    """Classes, or values, that the network predicts."""
+    predicted: Index | Array | NDArray[np.str_] = field(repr=False)
+    """Classes, or values, that the network predicts; names of classes where the file
+    has them."""
     labels: dict[str, NDArray[Any]] = field(default_factory=dict, repr=False)
     """cluster and group, where the file has them."""
 
@@ -199,7 +201,13 @@ def apply_plan(
     if cluster is not None:
         index = one_per_cluster(cluster, (predicted, uncertainty), seed)
     sample = reference_sample(uncertainty[index], predicted[index], plan.classes, seed)
-    check = check_likeness(plan.reference, sample, change=workload.change, seed=seed)
+    check = check_likeness(
+        plan.reference,
+        sample,
+        change=workload.change,
+        seed=seed,
+        classes=new.header.classes,
+    )
     if check.departures[1].differs:
         _check_overlap(plan, new, sample)
     return AppliedPlan(
@@ -230,9 +238,18 @@ def referred_items(
         row=row,
         item=row.astype(np.str_) if names is None else names[row],
         uncertainty=uncertainty[row],
-        predicted=predicted[row],
+        predicted=_named(predictions, predicted[row]),
         labels={name: v[row] for name, v in labels.items() if v is not None},
     )
+
+
+def _named(
+    predictions: Predictions, predicted: Index | Array
+) -> Index | Array | NDArray[np.str_]:
+    """Return predicted classes by name, where the header names them."""
+    if not predictions.header.classes or predictions.classes is None:
+        return predicted
+    return np.array(predictions.header.classes)[predicted.astype(np.int64)]
 
 
 def measure_workload(
@@ -333,11 +350,11 @@ def _warnings(
 
 
 def _notes(plan: "ReferralPlan", new: Predictions, uncertainty: Array) -> Iterator[str]:
-    source, family = plan.uncertainty, FAMILY[plan.task]
-    if not source.from_file and source.name in new.named(family):
+    source = plan.uncertainty
+    if not source.from_file and source.name in own_uncertainties(new):
         yield (
             f"the plan computes its {source.name}, so the array "
-            f"'{family}/{source.name}' of this file is not used"
+            f"'{array_name(new, source.name)}' of this file is not used"
         )
     tied = int((uncertainty == plan.threshold).sum())
     if tied > 1:

@@ -12,13 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms import scores
+from qualms.evaluate.chosen_uncertainty import (
+    FAMILIES,
+    LENGTH,
+    chosen_uncertainty,
+    own_uncertainties,
+)
 from qualms.evaluate.draws import decomposed
 from qualms.evaluate.scoring import Source, predictions_of, refuse_huge
 from qualms.evaluate.subsets import known_items
 from qualms.predictions import Predictions, pool
 from qualms.referral._request import SHARE_SCORES
 from qualms.scores import Ranked, ranked_items
-from qualms.wording import suggest
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -37,8 +42,8 @@ COMPUTED: Mapping[str, Mapping[str, str]] = {
     },
 }
 """Uncertainties that can be computed, by task and name."""
-FAMILY = {"classification": "uncertainty", "regression": "select"}
-"""Arrays of a file that can be the uncertainty, by task."""
+ARRAYS = {"classification": "uncertainty/<name>", "regression": "select/<name>"}
+"""Arrays that a file can give its uncertainty as, by task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +143,7 @@ def read_for_referral(
     """Read `source`; raise unless a plan can be made from it or applied to it."""
     predictions = predictions_of(source, logits=logits)
     refuse_huge(predictions)
-    if predictions.task not in FAMILY:
+    if predictions.task not in COMPUTED:
         raise ValueError(
             f"{predictions.source}: a plan needs predictions of classification "
             "('probs' or 'prob') or regression ('mean'), this file holds "
@@ -162,14 +167,27 @@ def split_by_shift(
     """
     index = known_items(predictions)
     items = _items_at(predictions, index, name, uncertainty)
-    marks = predictions.get("shifted")
-    shifted = np.zeros(items.n, np.bool_) if marks is None else marks[index]
-    if shifted.all() or not shifted.any():
+    shifted = _marks(predictions, index)
+    if not shifted.any():
         return (items,)
     return (
         items.part(np.flatnonzero(~shifted), "in_domain"),
         items.part(np.flatnonzero(shifted), "shifted"),
     )
+
+
+def in_domain_items(predictions: Predictions) -> Index:
+    """Return the rows of the items that a plan is made on."""
+    index = known_items(predictions)
+    rows: Index = index[~_marks(predictions, index)]
+    return rows
+
+
+def _marks(predictions: Predictions, index: Index) -> Flags:
+    """Return which items are a shifted set beside others."""
+    marks = predictions.get("shifted")
+    shifted = np.zeros(len(index), np.bool_) if marks is None else marks[index]
+    return np.zeros_like(shifted) if shifted.all() else shifted
 
 
 def one_per_cluster(cluster: Index, keys: tuple[NDArray[Any], ...], seed: int) -> Index:
@@ -198,29 +216,43 @@ def cluster_codes(cluster: NDArray[Any] | None, index: Index) -> Index | None:
 def uncertainty_source(predictions: Predictions, name: str | None) -> UncertaintySource:
     """Return where the uncertainty `name` comes from; arrays of the file come first.
 
-    Without a name it is the usual one of the task.
+    Without a name it is the one that `qualms score` judges: that of the header, else
+    the first of the file's own, else the usual one of the task.
 
     Raises:
         LookupError: If there is none of this name.
         ValueError: If the file cannot give it.
     """
-    computed, family = COMPUTED[predictions.task], FAMILY[predictions.task]
-    arrays = predictions.named(family)
-    if name is None:
-        name = "width" if _has_only_intervals(predictions) else next(iter(computed))
-    if name in arrays:
-        how = f"array '{family}/{name}' of the predictions"
-    elif name in computed:
+    computed, own = COMPUTED[predictions.task], own_uncertainties(predictions)
+    lengths = (LENGTH,) if predictions.task == "regression" else ()
+    available = (*own, *computed, *lengths)
+    name = chosen_uncertainty(predictions, available, requested=name or "")
+    if name in ("", *lengths) and name not in own:
+        name = usual_uncertainty(predictions)
+    if name in own:
+        how = f"array '{array_name(predictions, name)}' of the predictions"
+    else:
         _check_computable(predictions, name)
         how = computed[name]
-    else:
-        names = sorted({*arrays, *computed})
-        raise LookupError(
-            f"{predictions.source}: no uncertainty {name!r}.{suggest(name, names)} "
-            f"Known: {', '.join(names)}."
-        )
     return UncertaintySource(
-        name=name, from_file=name in arrays, how=how, draws=predictions.draws
+        name=name, from_file=name in own, how=how, draws=predictions.draws
+    )
+
+
+def usual_uncertainty(predictions: Predictions) -> str:
+    """Return the name of the uncertainty that is computed where none is named.
+
+    Of values it is the length of the interval, which follows from the deviation.
+    """
+    if predictions.task == "regression" and "lower" in predictions.arrays:
+        return "width"
+    return next(iter(COMPUTED[predictions.task]))
+
+
+def array_name(predictions: Predictions, name: str) -> str:
+    """Return the full name of the array that an uncertainty of the file's own is."""
+    return next(
+        f"{family}/{name}" for family in FAMILIES if name in predictions.named(family)
     )
 
 
@@ -289,26 +321,22 @@ def _items_at(
 
 
 def _array_of_file(predictions: Predictions, name: str) -> Array:
-    family = FAMILY[predictions.task]
-    # Draws of a selection score are joined by the rule that its file states.
-    many = family == "select" and predictions.draws > 1
-    arrays = (pool([predictions]) if many else predictions).named(family)
-    if name not in arrays:
-        names = ", ".join(f"'{family}/{each}'" for each in arrays) or "none"
+    own = own_uncertainties(predictions)
+    if name not in own:
+        array = ARRAYS[predictions.task].replace("<name>", name)
+        names = ", ".join(f"'{array_name(predictions, each)}'" for each in own)
         raise ValueError(
-            f"{predictions.source}: the plan refers by the array '{family}/{name}', "
-            f"and this file has {names}; add it"
+            f"{predictions.source}: the plan refers by the array '{array}', and this "
+            f"file has {names or 'none'}; add it, or make the plan by another "
+            "uncertainty (--uncertainty)"
         )
-    values = arrays[name][0] if family == "select" else arrays[name]
-    return np.asarray(values, np.float64)
-
-
-def _has_only_intervals(predictions: Predictions) -> bool:
-    return (
-        predictions.task == "regression"
-        and not _has_spread(predictions)
-        and "lower" in predictions.arrays
-    )
+    array = array_name(predictions, name)
+    if array.startswith("uncertainty/"):
+        return np.asarray(predictions.arrays[array], np.float64)
+    # Draws of a selection score are joined by the rule that its file states.
+    many = predictions.draws > 1
+    joined = pool([predictions]) if many else predictions
+    return np.asarray(joined.arrays[array][0], np.float64)
 
 
 def _has_spread(predictions: Predictions) -> bool:
@@ -316,23 +344,28 @@ def _has_spread(predictions: Predictions) -> bool:
     return several or "var" in predictions.arrays
 
 
-def _check_computable(predictions: Predictions, name: str) -> None:
-    """Raise unless the predictions have what the uncertainty is computed from."""
+def is_computable(predictions: Predictions, name: str) -> bool:
+    """Return whether the predictions have what the uncertainty is computed from."""
     missing = {
         "aleatoric": predictions.draws == 1,
         "epistemic": predictions.draws == 1,
         "std": not _has_spread(predictions),
         "width": "lower" not in predictions.arrays,
     }
-    if not missing.get(name, False):
+    return not missing.get(name, False)
+
+
+def _check_computable(predictions: Predictions, name: str) -> None:
+    """Raise unless the uncertainty can be computed."""
+    if is_computable(predictions, name):
         return
-    family = FAMILY[predictions.task]
     needs = {
         "std": "'var', or several draws of 'mean'",
         "width": "'lower' and 'upper'",
     }.get(name, "several draws (M, N, C), this file has one")
-    other = "use entropy, or " if family == "uncertainty" else ""
+    other = "use entropy, or " if predictions.task == "classification" else ""
+    array = ARRAYS[predictions.task].replace("<name>", name)
     raise ValueError(
         f"{predictions.source}: the {name} uncertainty needs {needs}; {other}give the "
-        f"values as '{family}/{name}'"
+        f"values as '{array}'"
     )

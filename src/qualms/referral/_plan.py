@@ -19,7 +19,7 @@ from qualms.evaluate.notebook import (
 from qualms.evaluate.scoring import Source
 from qualms.inference import WithInterval
 from qualms.referral._applied import AppliedPlan, ReferredItems, apply_plan
-from qualms.referral._items import FAMILY, UncertaintySource
+from qualms.referral._items import COMPUTED, UncertaintySource
 from qualms.referral._likeness import ReferenceSample
 from qualms.referral._outcome import Outcome
 from qualms.referral._plan_file import Fields, PlanError, file_text, read_fields
@@ -303,7 +303,7 @@ def _from_data(data: Fields) -> ReferralPlan:
     rule, origin = data.under("rule"), data.under("made_on")
     task, classes = data.of("task", str), data.count("classes")
     level = origin.number("level")
-    if task not in FAMILY or not 0.0 < level < 1.0:
+    if task not in COMPUTED or not 0.0 < level < 1.0:
         raise ValueError(f"'task' is {task!r:.40} and 'level' {level}")
     made_on = _origin(origin)
     shown = Cutoff(

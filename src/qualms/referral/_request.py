@@ -101,8 +101,9 @@ class ReferralOptions:
     specificity: float | None = None
     """Least share of the kept negatives (class 0) that must be found."""
     uncertainty: str | None = None
-    """entropy (the default), aleatoric, epistemic, or the <name> of an array
-    `uncertainty/<name>`; for regression std, width or that of a `select/<name>`."""
+    """entropy, aleatoric, epistemic, or the <name> of an array `uncertainty/<name>`;
+    for regression std, width or also that of a `select/<name>`. None for the one that
+    scores judge: that of the header, else the first of the file's own."""
     logits: bool = False
     """The class scores are logits; never guessed."""
     by_group: bool = False

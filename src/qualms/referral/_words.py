@@ -5,15 +5,27 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from qualms.evaluate.chosen_uncertainty import own_uncertainties
 from qualms.predictions import Predictions
-from qualms.referral._items import ReferralItems
+from qualms.referral._items import (
+    ReferralItems,
+    UncertaintySource,
+    in_domain_items,
+    is_computable,
+    uncertainty_source,
+    uncertainty_values,
+    usual_uncertainty,
+)
 from qualms.referral._outcome import Outcome
 from qualms.referral._plan import PER_CLUSTER, ReferralPlan
 from qualms.referral._request import ReferralOptions
 from qualms.referral._threshold import Cutoff
 from qualms.referral.shares import short_percent
+from qualms.scores import aurc
 from qualms.wording import plural
 
+OTHERS = 4
+"""Other uncertainties whose AURC is listed, at most."""
 ARRAYS = ("target", "probs", "mean", "lower")
 """Arrays that are the same in two files of the same predictions."""
 
@@ -57,6 +69,7 @@ def plan_notes(
     shifted = plan.outcomes[1].n if items.subset else 0
     yield from _chosen_on(items, shifted, files[0])
     yield from _other_choice(plan, items)
+    yield from _other_uncertainties(plan.uncertainty, items, files[0])
     yield from _ties(plan, items)
     yield from _clusters(items)
     if options.by_group:
@@ -212,6 +225,30 @@ def _other_choice(plan: ReferralPlan, items: ReferralItems) -> Iterator[str]:
             f"to stay within {short_percent(request.budget)} for {new} with confidence "
             f"{request.effective_confidence:g}, take {_cutoff(plan.promised)} "
             f"(--confidence {request.effective_confidence:g})"
+        )
+
+
+def _other_uncertainties(
+    source: UncertaintySource, items: ReferralItems, file: Predictions
+) -> Iterator[str]:
+    """List the AURC of all uncertainties where the file brings any of its own."""
+    own = own_uncertainties(file)
+    if not own:
+        return
+    index = in_domain_items(file)
+    risk = items.loss if items.classes is None else 1.0 - items.correct
+    area = {source.name: float(aurc(risk, items.uncertainty))}
+    for name in dict.fromkeys((*own, usual_uncertainty(file))):
+        if name not in area and (name in own or is_computable(file, name)):
+            values = uncertainty_values(file, uncertainty_source(file, name))[index]
+            area[name] = float(aurc(risk, values))
+    listed = [f"{value:.3g} by {name}" for name, value in area.items()]
+    more = len(listed) - 1 - OTHERS
+    words = [*listed[1 : 1 + OTHERS], *([f"{more} more"] if more > 0 else [])]
+    if words:
+        yield (
+            f"AURC is {listed[0]}, which is taken; {', '.join(words)} (--uncertainty"
+            " NAME takes another)"
         )
 
 

@@ -22,6 +22,7 @@ from torch.utils.data import (
 
 from qualms.methods import Batch
 from qualms.spec import Task
+from qualms.trained._regions import masks_of_regions
 from qualms.trained._several_inputs import InputLayout, is_several, joined
 
 ABOUT = ("item", "group", "cluster", "shifted")
@@ -56,6 +57,8 @@ class ItemLoader:
     dtype: torch.dtype
     """Type of the model's numbers, to which inputs of another precision are cast."""
     unpack: Unpack | None = None
+    regions: int = 0
+    """Number of regions that overlap, of each of which targets have a mask."""
 
     def __post_init__(self) -> None:
         if isinstance(self.loader, Tensor | np.ndarray | Mapping | str):
@@ -139,14 +142,15 @@ class ItemLoader:
                     f"{self.name} must have targets, as a method is fitted to them;"
                     " give batches (x, target)"
                 )
-            target = target_of(batch, task, self.name)
+            target = target_of(batch, task, self.name, regions=self.regions)
             if task.name == "segmentation":
                 if target.shape[1] > 1:
                     raise ValueError(
                         f"{self.name} has label maps of {target.shape[1]} raters, and a"
                         " method is fitted to one; give one for each item"
                     )
-                target = target[:, 0]
+                # Each region is an item of its own, as in what the network returns.
+                target = target[:, 0].flatten(0, 1) if self.regions else target[:, 0]
             yield Batch(x=batch.x, target=target)
 
     def _read(self, batch: Any) -> ItemBatch:
@@ -231,11 +235,16 @@ def _with_own_seed(loader: Iterable[Any]) -> Iterator[Any]:
         yield batch
 
 
-def target_of(batch: ItemBatch, task: Task, name: str) -> Tensor:
-    """Return the targets of a batch: (B,), or label maps (B, R, *space)."""
+def target_of(batch: ItemBatch, task: Task, name: str, *, regions: int = 0) -> Tensor:
+    """Return the targets of a batch: (B,), or label maps (B, R, *space).
+
+    Of regions they are masks (B, R, K, *space).
+    """
     target = batch.target
     assert target is not None
-    if task.name == "segmentation":
+    if regions:
+        target = masks_of_regions(target, batch.x, regions, name)
+    elif task.name == "segmentation":
         if target.ndim == batch.x.ndim - 1:
             target = target[:, None]
         if target.ndim != batch.x.ndim or target.shape[2:] != batch.x.shape[2:]:
@@ -252,10 +261,17 @@ def target_of(batch: ItemBatch, task: Task, name: str) -> Tensor:
         target = target.flatten()
     if task.name == "regression":
         return target.float() if target.dtype != torch.float64 else target
-    return _classes(target, task, name)
+    return _classes(target, task, name, regions)
 
 
-def _classes(target: Tensor, task: Task, name: str) -> Tensor:
+def _words(task: Task, regions: int) -> str:
+    if regions:
+        return "1 inside of a region and 0 outside"
+    assert task.classes is not None
+    return f"classes 0..{task.classes - 1}, as the model has {task.classes} of them"
+
+
+def _classes(target: Tensor, task: Task, name: str, regions: int) -> Tensor:
     classes = target.long()
     if target.is_floating_point() and not bool((classes == target).all()):
         raise ValueError(
@@ -270,9 +286,9 @@ def _classes(target: Tensor, task: Task, name: str) -> Tensor:
         first = classes[wrong][0].item()
         marks = first > 0 and task.name == "segmentation"
         hint = "; say ignore=... if it marks pixels that do not count" if marks else ""
+        hint = "; convert the masks to 0 and 1" if regions else hint
         raise ValueError(
-            f"targets of {name} must be classes 0..{task.classes - 1}, as the model has"
-            f" {task.classes} of them, got {first}{hint}"
+            f"targets of {name} must be {_words(task, regions)}, got {first}{hint}"
         )
     return classes
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from qualms.spec import TaskName
+from qualms.trained._regions import separate_regions
 from qualms.wording import suggest
 
 CLASS_FORMS = ("logits", "probabilities")
@@ -25,6 +26,8 @@ _LARGEST = 80.0
 """Logarithm of a variance beyond which float32 has no number."""
 _ROUNDING = {torch.float16: 2e-2, torch.bfloat16: 2e-2}
 _PAIR = 2
+_FLAT = 2
+"""Axes of the scores of items that are no maps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +39,8 @@ class OutputReader:
     """One of `CLASS_FORMS` or `VALUE_FORMS`."""
     explicit: bool
     """Whether the user named the form; else logits that look otherwise are refused."""
+    regions: int = 0
+    """Number of regions that overlap, each with a sigmoid; 0 for classes."""
 
     def __call__(self, returned: Any, x: Tensor) -> Tensor:
         """Return outputs (B, K, *space) in float32 from what a model gave for `x`."""
@@ -52,10 +57,20 @@ class OutputReader:
                 f" of B items, got shape {tuple(scores.shape)} for {len(x)} items; wrap"
                 " it in a module that does"
             )
+        if self.regions:
+            self._check_regions(scores)
+            scores = separate_regions(scores)
         if self.form == "probabilities":
             coarse = bool(space) and scores.shape[2:] != x.shape[2:]
             return _log_probabilities(scores, coarse=coarse)
         return scores.float()
+
+    def _check_regions(self, scores: Tensor) -> None:
+        if scores.shape[1] != self.regions:
+            raise ValueError(
+                f"regions names {self.regions}, and the model returns"
+                f" {scores.shape[1]} maps; name one region for each"
+            )
 
     def check_form(self, outputs: Tensor) -> None:
         """Refuse logits that look like probabilities, unless they are stated to be."""
@@ -87,7 +102,7 @@ class OutputReader:
         return torch.stack([mean, _variance(second, self.form)], 1)
 
 
-def make_reader(task: str, outputs: str | None) -> OutputReader:
+def make_reader(task: str, outputs: str | None, *, regions: int = 0) -> OutputReader:
     """Return the reader for a task and the form of outputs that the user states."""
     forms_of = {
         "classification": CLASS_FORMS,
@@ -107,7 +122,10 @@ def make_reader(task: str, outputs: str | None) -> OutputReader:
         )
     name: Any = task
     return OutputReader(
-        task=name, form=outputs or forms[0], explicit=outputs is not None
+        task=name,
+        form=outputs or forms[0],
+        explicit=outputs is not None,
+        regions=regions,
     )
 
 
@@ -191,6 +209,10 @@ def _log_probabilities(probs: Tensor, *, coarse: bool) -> Tensor:
             "the probabilities of an item must sum to 1, got sums from"
             f" {sums.min().item():.4g} to {sums.max().item():.4g}; say outputs='logits'"
             " if these are logits"
+            + (
+                ", or name the regions that overlap: regions=[...]"
+                * (probs.ndim > _FLAT)
+            )
         )
     tiny = torch.finfo(torch.float32).tiny
     logs = probs.clamp(min=tiny).log()

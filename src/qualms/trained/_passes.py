@@ -14,6 +14,7 @@ from qualms.predictions import Header, SegmentationWriter
 from qualms.spec import Task
 from qualms.trained._batches import ItemBatch, ItemLoader, target_of
 from qualms.trained._posthoc import PosthocMethod
+from qualms.trained._regions import joined_regions
 from qualms.training.predict import check_returned, item_axis, maps_at, numbers_at
 
 _WRITERS = 2
@@ -69,10 +70,16 @@ class TrainedPasses:
                     row += 1
 
     def _raters(self, batch: ItemBatch) -> NDArray[Any] | None:
-        """Return the label maps of all raters, (B, R, *space); None without labels."""
+        """Return the label maps of all raters, (B, R, *space); None without labels.
+
+        Of regions they are (B, R, K, *space).
+        """
         if batch.target is None:
             return None
-        return target_of(batch, self.task, self.items.name).cpu().numpy()
+        target = target_of(
+            batch, self.task, self.items.name, regions=self.items.regions
+        )
+        return target.cpu().numpy()
 
     @torch.no_grad()
     def _batches(self) -> Iterator[_PredictedBatch]:
@@ -80,6 +87,8 @@ class TrainedPasses:
         for batch in self.items:
             tensors = method.predict(network.eval(), batch.x, self.task)
             check_returned(tensors, self.task)
+            if self.items.regions:
+                tensors = joined_regions(tensors, self.items.regions)
             arrays = {name: _to_numpy(name, part) for name, part in tensors.items()}
             yield _PredictedBatch(batch, arrays)
 

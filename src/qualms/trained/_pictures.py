@@ -109,7 +109,7 @@ def predict_pictures(
             "dataset": request.source.resolve().stem,
             "split": sets["source"].split,
             "options": _options(request, options),
-            "about": {"classes": list(targets.names)} if targets.names else {},
+            "classes": list(targets.names),
         },
     )
     notes = tuple(note for note in (model.note, targets.note) if note)

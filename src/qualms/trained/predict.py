@@ -1,7 +1,7 @@
 """`qualms.predict`: from a trained torch module to a predictions file, in one call."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -27,6 +27,7 @@ from qualms.trained._batches import ItemBatch, ItemLoader, Unpack, as_loader
 from qualms.trained._outputs import make_reader
 from qualms.trained._passes import TrainedPasses
 from qualms.trained._posthoc import PLAIN, PosthocMethod, make_method, posthoc_method
+from qualms.trained._regions import check_regions
 from qualms.trained._several_inputs import SeveralInputs
 from qualms.training.machine import hardware
 from qualms.training.seeds import seed as seed_part
@@ -53,6 +54,7 @@ def predict(  # noqa: PLR0913 - a model and its items have many properties
     outputs: str | None = None,
     last: str | bool | None = None,
     ignore: int | None = None,
+    regions: Sequence[str] = (),
     unpack: Unpack | None = None,
     seed: int = 0,
     header: Mapping[str, Any] | None = None,
@@ -82,6 +84,9 @@ def predict(  # noqa: PLR0913 - a model and its items have many properties
         last: The name of the last linear layer, where the search fails; False to take
             the model as a whole.
         ignore: The label of pixels that are compared with nothing (segmentation).
+        regions: Names of regions that may overlap, where the model returns a logit of
+            each, (B, K, *space), for a sigmoid. Targets are masks (B, K, *space) of 0
+            and 1, or (B, R, K, *space) of R raters.
         unpack: A function from a batch of the loaders to one of the forms above.
         seed: Seed of all random numbers.
         header: Further fields of the file's header, such as {"dataset": "mine"}.
@@ -91,11 +96,17 @@ def predict(  # noqa: PLR0913 - a model and its items have many properties
             f"model must be a torch module, got {type(model).__name__}; write what it"
             " predicts with qualms.predictions.write"
         )
-    reader = make_reader(task, outputs)
+    named = check_regions(regions, task, last)
+    reader = make_reader(task, outputs, regions=len(named))
     _check_out(out, task)
     _check_header(header or {})
     request = _ModelRequest(
-        model=model, method=method, options=options or {}, unpack=unpack, seed=seed
+        model=model,
+        method=method,
+        options=options or {},
+        unpack=unpack,
+        seed=seed,
+        regions=named,
     )
     items = request.items("loader", loader)
     started = time.perf_counter()
@@ -151,6 +162,7 @@ class _ModelRequest:
     options: Mapping[str, Any]
     unpack: Unpack | None
     seed: int
+    regions: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -175,6 +187,7 @@ class _ModelRequest:
             device=torch.device("cpu") if first is None else first.device,
             dtype=first.dtype if first is not None and floats else torch.float32,
             unpack=self.unpack,
+            regions=len(self.regions),
         )
 
     def header(
@@ -201,6 +214,7 @@ class _ModelRequest:
             "seconds": seconds,
             "parameters": sum(p.numel() for p in self.model.parameters()),
             "ignore": task.ignore,
+            "regions": self.regions,
             "select": posthoc.method.select,
         }
         return Header(**{**fields, **posthoc.method.header, **more})

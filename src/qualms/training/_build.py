@@ -4,16 +4,18 @@ Options, methods and data that do not fit together are refused before training b
 """
 
 from collections.abc import Callable
+from math import prod
 from typing import NamedTuple
 
+import numpy as np
 import torch
-from torch import Tensor
 
-from qualms.datasets import Ragged, Split
+from qualms.datasets import Dataset, Ragged, Split
 from qualms.networks import IMAGENET, Colours, network_colours
 from qualms.runs import shared_features
 from qualms.spec import RunSpec, Task
 from qualms.training._checkpoint import (
+    Checkpoint,
     CheckpointWriter,
     TrainingState,
     read_checkpoint,
@@ -30,6 +32,7 @@ from qualms.training._inputs import Inputs, make_inputs, patch_inputs
 from qualms.training._items import TrainingItems, trained_task, training_items
 from qualms.training._learner import Learner, backbone_note, make_learner, start_from
 from qualms.training._log import EpochLog
+from qualms.training._patches import patch_rule
 from qualms.training._run import DeviceResources, Run, TrainingData, scaled_batch
 from qualms.training._shared_training import TrainingJob, follow_dependents
 from qualms.training._splits import Splits
@@ -38,6 +41,9 @@ from qualms.training._team import check_divides, make_loss
 from qualms.training.options import Training, task_refusal, training
 from qualms.training.predict import check_predictable
 from qualms.training.selection import check_selection
+
+MOST_OF_ITEM = 4
+"""Most pixels of a patch, in pixels of the largest item."""
 
 
 class _Setup(NamedTuple):
@@ -62,7 +68,7 @@ def make_run(job: TrainingJob, resources: DeviceResources, forward_items: int) -
     options = training(spec.training)
     setup = _Setup(job, resources, options, forward_items)
     task = trained_task(spec, splits)
-    _check_options(options, spec, task, splits)
+    check_fit(options, spec, task, splits)
     check_selection(options.selection, splits)
     chosen = _chosen_items(job, resources)
     check_divides(options.steps, len(chosen.rows), machine.team)
@@ -71,7 +77,7 @@ def make_run(job: TrainingJob, resources: DeviceResources, forward_items: int) -
     for split in spec.splits:
         check_predictable(split, splits, inputs)
     learner = make_learner(spec, task, options, inputs, machine)
-    _check_method(learner, options, spec, splits, task)
+    check_method(learner, options, spec, splits, task)
     if note := backbone_note(learner.network):
         setup.message(note)
     state = _restored(setup, learner)
@@ -120,6 +126,7 @@ def _restored(setup: _Setup, learner: Learner) -> TrainingState:
         seconds = start_from(learner.network, folder, spec.start, message)
         # Weights that are used without further training cost what theirs did.
         return TrainingState() if trains else TrainingState(seconds=seconds)
+    _check_data(setup, checkpoint)
     try:
         learner.restore(checkpoint)
         return state_from_dict(checkpoint["stand"])
@@ -131,6 +138,18 @@ def _restored(setup: _Setup, learner: Learner) -> TrainingState:
             f"the checkpoint in {folder} was written by other code and does not fit"
             f" this one ({why}); delete the folder to start anew"
         ) from error
+
+
+def _check_data(setup: _Setup, checkpoint: Checkpoint) -> None:
+    """Raise if the first epochs were trained on another version of the dataset."""
+    dataset, folder = setup.resources.splits.dataset, setup.job.folder
+    before = checkpoint.get("data", dataset.fingerprint)  # older ones do not state it
+    if before != dataset.fingerprint:
+        raise TrainingError(
+            f"the dataset {dataset.name} has changed since this run began: its"
+            f" fingerprint was {before} and is {dataset.fingerprint}; bring the former"
+            f" files back, or delete {folder} to start anew"
+        )
 
 
 def _data(
@@ -145,7 +164,12 @@ def _data(
         task=task,
         items=items,
         rows=rows,
-        step_sizes=_step_sizes(rows, setup),
+        step_sizes=step_sizes(
+            len(rows),
+            setup.options,
+            by_rule=setup.job.spec.items is not None,
+            team=setup.resources.machine.team.size,
+        ),
         inputs=inputs,
         cache=cache,
     )
@@ -168,16 +192,18 @@ def _cache(setup: _Setup, learner: Learner, inputs: Inputs) -> FeatureCache | No
     )
 
 
-def _step_sizes(rows: Tensor, setup: _Setup) -> list[int]:
-    """Return the items in each step of an epoch.
+def step_sizes(
+    rows: int, options: Training, *, by_rule: bool, team: int = 1
+) -> list[int]:
+    """Return the items in each step of an epoch on `rows` items.
 
     Items chosen by a rule make one step, even if they do not fill it.
     """
-    options, alone = setup.options.steps, setup.resources.machine.team.size == 1
-    stride, items = options.items_per_step, len(rows) * options.epoch_passes
+    stride = options.steps.items_per_step
+    items = rows * options.steps.epoch_passes
     steps, rest = divmod(items, stride)
-    few = not steps and setup.job.spec.items is not None and alone
-    smaller = options.partial or few
+    few = not steps and by_rule and team == 1
+    smaller = options.steps.partial or few
     if not smaller and not steps:
         raise TrainingError(
             f"partial=false leaves no step: one takes {stride} items, and there are"
@@ -223,9 +249,7 @@ def _log(job: TrainingJob, options: Training, state: TrainingState) -> EpochLog:
     return EpochLog(job.folder, sinks, run=job.spec.hash, epoch=state.epoch)
 
 
-def _check_options(
-    options: Training, spec: RunSpec, task: Task, splits: Splits
-) -> None:
+def check_fit(options: Training, spec: RunSpec, task: Task, splits: Splits) -> None:
     """Raise unless the options fit the task of a run, and its items."""
     dataset = splits.dataset
     if refusal := task_refusal(options, task.name, data=repr(spec.dataset.name)):
@@ -245,6 +269,7 @@ def _check_options(
 
 def _check_patches(options: Training, splits: Splits) -> None:
     if options.patches.patch:
+        _check_patch_size(options, splits.dataset)
         if options.objective.features == "cached":
             raise TrainingError(
                 "features='cached' keeps the features of whole items, and patch takes"
@@ -254,6 +279,23 @@ def _check_patches(options: Training, splits: Splits) -> None:
     for name in ("train", *(("val",) if options.needs_val else ())):
         if name in splits.dataset.splits:
             _check_alike(name, splits.dataset.splits[name])
+
+
+def _check_patch_size(options: Training, dataset: Dataset) -> None:
+    """Raise if patches are far larger than the items, whose rims would be repeated."""
+    rule = patch_rule(options, dataset.task)
+    image = dataset.splits["train"].image
+    if rule is None:
+        return
+    shapes = image.sides[:, :-1] if isinstance(image, Ragged) else [image.shape[1:-1]]
+    largest = max(np.asarray(shapes).tolist(), key=prod)
+    if prod(rule.sides) > MOST_OF_ITEM * prod(largest):
+        pixels = " x ".join(map(str, largest))
+        raise TrainingError(
+            f"patch={options.patches.patch} must not be far larger than the items, and"
+            f" the largest of 'train' has {pixels} pixels; choose at most its sides, or"
+            " leave the patch out to train on whole items"
+        )
 
 
 def _check_alike(name: str, split: Split) -> None:
@@ -270,7 +312,7 @@ def _check_alike(name: str, split: Split) -> None:
         )
 
 
-def _check_method(
+def check_method(
     learner: Learner, options: Training, spec: RunSpec, splits: Splits, task: Task
 ) -> None:
     """Raise unless batches are large enough, and `val` is there for calibration."""

@@ -79,7 +79,7 @@ def make_learner(
     if execution.compile:
         # In place, so that all callers run the compiled code; and only now, as building
         # may have replaced layers.
-        _backbone(network).compile()
+        bare_backbone(network).compile()
     trained = head_on_features(network, before) if cached else network
     return Learner(
         method=method,
@@ -97,7 +97,7 @@ def _adapt_momentum(backbone: nn.Module, accumulate: int) -> None:
             layer.momentum = 1 - (1 - layer.momentum) ** (1 / accumulate)
 
 
-def _backbone(network: nn.Module) -> nn.Module:
+def bare_backbone(network: nn.Module) -> nn.Module:
     """Return the backbone of a network, or the network if it has no head."""
     headed = (part for part in network.modules() if isinstance(part, Headed))
     return next((part.backbone for part in headed), network)
@@ -105,7 +105,7 @@ def _backbone(network: nn.Module) -> nn.Module:
 
 def backbone_note(network: nn.Module) -> str:
     """Return a note on the initial weights of a backbone, or ''."""
-    return as_backbone(_backbone(network)).note
+    return as_backbone(bare_backbone(network)).note
 
 
 def start_from(

@@ -16,6 +16,7 @@ from qualms.benchmarks.url._entries import (
     set_entries,
     top_one_entry,
 )
+from qualms.evaluate.chosen_uncertainty import chosen_uncertainty
 from qualms.evaluate.entry import Entry, Histogram, Judgement
 from qualms.evaluate.protocol import AbsentError, Repeat
 from qualms.evaluate.subsets import design_of
@@ -170,7 +171,8 @@ def _uncertainties(repeat: Repeat, predictions: Predictions) -> _Uncertainties:
             f"{', '.join(stored)}"
         )
     row = settings.get("first", repeat.line.row.name)
-    chosen = settings.get("chosen", {}).get(row, names[0])
+    paper = names[0] if "us" in settings else chosen_uncertainty(predictions, names)
+    chosen = settings.get("chosen", {}).get(row, paper)
     # A declared row with a single uncertainty has no second name for it.
     several = len(names) > 1 or "us" not in settings
     return _Uncertainties(chosen, tuple(names) if several else ())

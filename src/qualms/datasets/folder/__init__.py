@@ -57,8 +57,8 @@ CARD = Card(
     url="https://nifti.nimh.nih.gov/nifti-1",
     obtain=(
         "A folder for each class, or for each split with a folder for each class in "
-        "it, or a table in CSV with the columns path and target (docs/own_data.md). "
-        "NIfTI files need qualms-bench[seg]."
+        "it, or a table in CSV with the columns path and target (see `qualms docs "
+        "own_data`). NIfTI files need qualms-bench[seg]."
     ),
 )
 

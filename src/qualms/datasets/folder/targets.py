@@ -116,7 +116,7 @@ def check_trained(
     if len(trained) < 2:
         raise DatasetError(
             f"there must be at least two classes, got {', '.join(trained)}; if targets"
-            " are numbers, state the task, regression (docs/own_data.md)"
+            " are numbers, state the task, regression (`qualms docs own_data`)"
         )
 
 
@@ -176,7 +176,7 @@ def _refuse_commas(items: Sequence[OwnItem]) -> None:
         raise DatasetError(
             f"numbers must have a decimal point, got {target!r} in {where}; write"
             f" {target.replace(',', '.')}, or state the task, classification, if these"
-            " are names (docs/own_data.md)"
+            " are names (`qualms docs own_data`)"
         )
 
 
@@ -195,7 +195,7 @@ def _refuse_mixture(items: Sequence[OwnItem]) -> None:
         raise DatasetError(
             f"the target in {odd.where} must be a number as those of other items are,"
             f" got {odd.target!r}; correct it, or state the task, classification"
-            " (docs/own_data.md)"
+            " (`qualms docs own_data`)"
         )
 
 
@@ -221,7 +221,7 @@ def target_number(item: OwnItem) -> float:
     if not math.isfinite(value):
         raise DatasetError(
             f"the target in {item.where} must be a finite number, got {item.target!r};"
-            " correct it, or state the task, classification (docs/own_data.md)"
+            " correct it, or state the task, classification (`qualms docs own_data`)"
         )
     return value
 

@@ -69,7 +69,7 @@ CARD = Card(
     url=URL,
     obtain=(
         f"{OBTAIN}; or name the file, or a folder that holds it, with --from. No images"
-        " are needed. docs/lidc.md says more."
+        " are needed. `qualms docs lidc` says more."
     ),
     package=PACKAGE,
 )

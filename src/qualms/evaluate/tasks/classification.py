@@ -1,7 +1,10 @@
 """Judging classification: proper scores, calibration, referral, and shift."""
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +12,6 @@ from numpy.typing import NDArray
 
 from qualms import scores
 from qualms.arrays import Array, Index
-from qualms.evaluate._chosen_uncertainty import chosen_uncertainty
 from qualms.evaluate._prediction_sets import (
     Probabilities,
     conformal_entries,
@@ -18,6 +20,7 @@ from qualms.evaluate._prediction_sets import (
     label_shift_entries,
 )
 from qualms.evaluate._thresholds import KnownItems, judge_points
+from qualms.evaluate.chosen_uncertainty import chosen_uncertainty
 from qualms.evaluate.drawings import (
     calibration_band,
     histograms,
@@ -125,6 +128,32 @@ class _Classified(NamedTuple):
         return self._replace(probs=changed)
 
 
+class _Parts:
+    """The items of each subset; those of many items are copied anew when needed."""
+
+    ITEMS = 1 << 22
+    """Items of all copies that stay in memory beside the latest."""
+
+    def __init__(self, everyone: _Classified, chosen: Mapping[str, Index]) -> None:
+        self.chosen = chosen
+        self._everyone = everyone
+        self._latest: OrderedDict[str, _Classified] = OrderedDict()
+        self._lock = Lock()
+
+    def of(self, subset: str) -> _Classified:
+        """Return the items of a subset, which another thread may be copying."""
+        with self._lock:
+            if subset not in self._latest:
+                self._latest[subset] = self._everyone.at(self.chosen[subset])
+            self._latest.move_to_end(subset)
+            while len(self._latest) > 1 and self._items() > self.ITEMS:
+                self._latest.popitem(last=False)
+            return self._latest[subset]
+
+    def _items(self) -> int:
+        return sum(len(part.target) for part in self._latest.values())
+
+
 def classification(
     predictions: Predictions, val: Predictions | None, options: ScoreOptions
 ) -> Judgement:
@@ -133,18 +162,18 @@ def classification(
     known_val = None if val is None else _validation(predictions, val)
     fitted = _fitted(known_val)
     chosen = subsets(predictions, by_group=options.by_group, seed=options.seed)
+    parts = _Parts(everyone, chosen)
     changed = _recalibrated(everyone, fitted, chosen)
     entries: list[Entry] = []
     curves: list[Curve] = []
-    for subset, index in chosen.items():
-        items = everyone.at(index)
-        entries += (*_of_subset(items, subset, index), *changed.entries[subset])
+    for subset in chosen:
+        entries += (*_of_subset(parts, subset), *changed.entries[subset])
         if options.ordinal:
-            entries.append(
-                _entry(scores.quadratic_kappa, items.arrays(), subset, index)
-            )
+            entries.append(_plain_entry(scores.quadratic_kappa, parts, subset))
         if not is_group(subset):
-            curves += (*_referral(items, subset), *_roc(items, subset))
+            items = parts.of(subset)
+            curves += _referral(items, subset, options.curve_points)
+            curves += _roc(items, subset)
     entries += _shift(predictions, everyone)
     design = design_of(predictions)
     if val is not None and known_val is not None:
@@ -158,15 +187,16 @@ def classification(
         options,
     )
     drawn = drawn_subsets(chosen)
-    own = tuple(predictions.named("uncertainty"))
-    first = chosen_uncertainty(tuple(everyone.unsure), own, predictions, options)
+    first = chosen_uncertainty(
+        predictions, everyone.unsure, requested=options.uncertainty
+    )
     return Judgement(
         entries=(*entries, *points.entries),
         curves=(
             *curves,
             *_ood_roc(predictions, everyone),
-            *(_reliability(everyone.at(index), s) for s, index in drawn.items()),
-            *_calibration_bands(everyone, drawn, design),
+            *(_reliability(parts.of(subset), subset) for subset in drawn),
+            *_calibration_bands(parts, drawn, design),
             *changed.curves,
         ),
         histograms=tuple(_histograms(everyone, drawn, predictions.get("group"), first)),
@@ -248,25 +278,25 @@ def _recalibrated(
     """Judge every subset by each fit, which is applied once."""
     result = _Recalibrated({subset: [] for subset in chosen}, [])
     for name, fit in fitted.items():
-        changed, at = everyone.recalibrated(fit), {"recalibration": name}
-        for subset, index in chosen.items():
-            items = changed.at(index)
-            result.entries[subset].extend(_calibration(items, subset, index, at))
+        at = {"recalibration": name}
+        parts = _Parts(everyone.recalibrated(fit), chosen)
+        for subset in chosen:
+            result.entries[subset].extend(_calibration(parts, subset, at))
         result.curves.extend(
-            _reliability(changed.at(index), subset, at)
-            for subset, index in drawn_subsets(chosen).items()
+            _reliability(parts.of(subset), subset, at)
+            for subset in drawn_subsets(chosen)
         )
     return result
 
 
-def _of_subset(items: _Classified, subset: str, index: Index) -> Iterator[Entry]:
-    yield from _plain(items, subset, index)
-    for name in items.unsure:
-        yield from _selective(items, name, subset, index)
+def _of_subset(parts: _Parts, subset: str) -> Iterator[Entry]:
+    yield from _plain(parts, subset)
+    for name in parts.of(subset).unsure:
+        yield from _selective(parts, name, subset)
 
 
-def _plain(items: _Classified, subset: str, index: Index) -> Iterator[Entry]:
-    classes = items.probs.shape[1]
+def _plain(parts: _Parts, subset: str) -> Iterator[Entry]:
+    classes = parts.of(subset).probs.shape[1]
     several: list[Callable[..., float]] = []
     if classes > TOP_K:
         several.append(scores.top_k_accuracy)
@@ -275,40 +305,58 @@ def _plain(items: _Classified, subset: str, index: Index) -> Iterator[Entry]:
     if classes == 2:
         several += (scores.auroc, scores.auprc, scores.average_precision)
     for score in (*OF_CLASSES, *several, *RECALIBRATED, *CALIBRATION):
-        yield _entry(score, items.arrays(), subset, index)
+        yield _plain_entry(score, parts, subset)
     if classes == 2:
         for line, aim in ON_LOGITS.items():
-            yield replace(_entry(line, items.arrays(), subset, index), aim=aim)
+            yield replace(_plain_entry(line, parts, subset), aim=aim)
 
 
 def _calibration(
-    items: _Classified, subset: str, index: Index, settings: Mapping[str, str]
+    parts: _Parts, subset: str, settings: Mapping[str, str]
 ) -> Iterator[Entry]:
     for score in RECALIBRATED:
-        yield _entry(score, items.arrays(), subset, index, settings)
+        yield _plain_entry(score, parts, subset, settings)
 
 
-def _selective(
-    items: _Classified, name: str, subset: str, index: Index
-) -> Iterator[Entry]:
-    arrays = {"risk": 1.0 - items.correct, "uncertainty": items.unsure[name]}
+def _plain_entry(
+    score: Callable[..., float],
+    parts: _Parts,
+    subset: str,
+    settings: Mapping[str, str] | None = None,
+) -> Entry:
+    inputs = partial(_plain_inputs, parts, subset)
+    entry = _entry(score, inputs, subset, parts.chosen[subset], settings)
+    # With many classes influences take less memory than probabilities.
+    many = parts.of(subset).probs.shape[1] > MANY
+    return with_known_influence(entry) if many else entry
+
+
+def _plain_inputs(parts: _Parts, subset: str) -> dict[str, NDArray[Any]]:
+    return parts.of(subset).arrays()
+
+
+def _selective(parts: _Parts, name: str, subset: str) -> Iterator[Entry]:
+    inputs = partial(_selective_inputs, parts, name, subset)
+    at = {"uncertainty": name}
     for score in (scores.aurc, scores.eaurc, scores.augrc, scores.risk_at_coverage):
-        yield _entry(score, arrays, subset, index, {"uncertainty": name})
+        yield _entry(score, inputs, subset, parts.chosen[subset], at)
+
+
+def _selective_inputs(parts: _Parts, name: str, subset: str) -> dict[str, NDArray[Any]]:
+    items = parts.of(subset)
+    return {"risk": 1.0 - items.correct, "uncertainty": items.unsure[name]}
 
 
 def _entry(
     score: Callable[..., float],
-    arrays: Mapping[str, NDArray[Any]],
+    inputs: Mapping[str, NDArray[Any]] | Callable[[], Mapping[str, NDArray[Any]]],
     subset: str,
     index: Index,
     settings: Mapping[str, str] | None = None,
 ) -> Entry:
-    entry = bound_entry(
-        score, arrays, index, subset=subset, settings=settings, why=ONE_CLASS
+    return bound_entry(
+        score, inputs, index, subset=subset, settings=settings, why=ONE_CLASS
     )
-    # With many classes influences take less memory than probabilities.
-    many = "probs" in arrays and arrays["probs"].shape[1] > MANY
-    return with_known_influence(entry) if many else entry
 
 
 def _shift(predictions: Predictions, everyone: _Classified) -> Iterator[Entry]:
@@ -353,10 +401,10 @@ def _sets(
     yield from label_shift_entries(test, val[1], drawn, alpha=options.alpha)
 
 
-def _referral(items: _Classified, subset: str) -> Iterator[Curve]:
+def _referral(items: _Classified, subset: str, most: int | None) -> Iterator[Curve]:
     for name, value in items.unsure.items():
         yield from referral_curves(
-            items.probs, items.target, value, subset=subset, kind=name
+            items.probs, items.target, value, subset=subset, kind=name, most=most
         )
 
 
@@ -384,13 +432,13 @@ def _reliability(
 
 
 def _calibration_bands(
-    everyone: _Classified, drawn: Mapping[str, Index], design: Design
+    parts: _Parts, drawn: Mapping[str, Index], design: Design
 ) -> Iterator[Curve]:
     """Yield the smooth calibration curve of two classes."""
-    if everyone.probs.shape[1] != 2:
-        return
     for subset, index in drawn.items():
-        items = everyone.at(index)
+        items = parts.of(subset)
+        if items.probs.shape[1] != 2:
+            return
         yield calibration_band(
             items.probs[:, 1],
             items.target == 1,

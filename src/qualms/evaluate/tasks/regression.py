@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from qualms import scores
 from qualms.arrays import Array, Index
 from qualms.evaluate._estimates import influences_of
+from qualms.evaluate.chosen_uncertainty import LENGTH
 from qualms.evaluate.drawings import Z
 from qualms.evaluate.entry import Curve, Entry, Judgement, ScoreOptions, bound_entry
 from qualms.evaluate.recalibration import Forecasts, recalibrated_influences
@@ -214,9 +215,7 @@ def _selective(
     """Yield AURC by interval length, selection scores and the user's uncertainties."""
     if items.mean is None:
         return
-    ranked = (
-        {} if items.rule == "point" else {"interval length": items.upper - items.lower}
-    )
+    ranked = {} if items.rule == "point" else {LENGTH: items.upper - items.lower}
     risk = np.abs(items.mean[index] - items.target[index])
     for name, value in {**ranked, **_selects(predictions), **own}.items():
         arrays = {"risk": risk, "uncertainty": value[index]}

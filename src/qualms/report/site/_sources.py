@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from qualms.predictions import reader_of
 from qualms.report.site.contents import SiteGap
 from qualms.report.stored_report import RESULTS
 from qualms.runs import predictions_folder, was_finished, why_failed
@@ -51,7 +52,7 @@ class Sources:
             self.predictions.append(PredictionsSource(path=path))
 
     def _add_folder(self, folder: Path) -> None:
-        if (folder / "index.json").is_file():  # segmented items
+        if _is_predictions(folder):  # segmented items
             self.predictions.append(PredictionsSource(path=folder))
             return
         judged = list(_judged_folders(folder))
@@ -99,7 +100,7 @@ def _predictions_in(folder: Path) -> Iterator[PredictionsSource]:
 
 def _is_predictions(path: Path) -> bool:
     if path.is_dir():
-        return (path / "index.json").is_file()
+        return (path / "index.json").is_file() or reader_of(path) is not None
     return path.suffix in ENDINGS
 
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from qualms import scores
 from qualms.arrays import Array, Flags, Index
+from qualms.evaluate.chosen_uncertainty import chosen_uncertainty
 from qualms.evaluate.subsets import known_items
 from qualms.predictions import Predictions
 from qualms.referral import predicted_values, uncertainty_source, uncertainty_values
@@ -94,25 +95,19 @@ def telling_items(
 def item_uncertainty(predictions: Predictions) -> tuple[str, Array]:
     """Return the name and values of the uncertainty that items are ordered by.
 
-    It is the one that the file names, else the usual one of the task; where that cannot
-    be computed, or the task has none, the first of the file's own.
+    It is the one that scores judge: that of the header, else the first of the file's
+    own, else the usual one of the task.
 
     Raises:
+        LookupError: If the one that the header names is not there.
         ValueError: If there is none.
     """
-    own = {**predictions.named("uncertainty"), **predictions.named("select")}
-    chosen = predictions.header.uncertainty
     if predictions.task == "embedding":
-        name = chosen if chosen in own else next(iter(own))
+        own = predictions.named("uncertainty")
+        name = chosen_uncertainty(predictions, own)
         return name, np.asarray(own[name], np.float64)
-    try:
-        source = uncertainty_source(predictions, chosen if chosen in own else None)
-        return source.name, uncertainty_values(predictions, source)
-    except ValueError:
-        if not own:
-            raise
-        source = uncertainty_source(predictions, next(iter(own)))
-        return source.name, uncertainty_values(predictions, source)
+    source = uncertainty_source(predictions, None)
+    return source.name, uncertainty_values(predictions, source)
 
 
 def item_name(predictions: Predictions, row: int) -> str:
@@ -152,12 +147,14 @@ def _classes(predictions: Predictions, index: Index) -> _Judged:
     target = predictions.arrays["target"][index]
     predicted = predicted_values(predictions)[index]
     right = scores.correct(probs, target).astype(np.bool_)
+    name = predictions.header.class_name
 
     def lines(place: int) -> list[tuple[str, str]]:
-        share = probs[place, int(predicted[place])]
+        best = int(predicted[place])
+        share = probs[place, best]
         return [
-            ("target", str(target[place])),
-            ("predicted", f"{predicted[place]} ({100 * share:.1f}\u00a0%)"),
+            ("target", name(int(target[place]))),
+            ("predicted", f"{name(best)} ({100 * share:.1f}\u00a0%)"),
             *item_marks(predictions, int(index[place])),
         ]
 

@@ -51,6 +51,6 @@ def _items(source: ItemSource, pictures: ItemPictures) -> PageItems | str:
         value = telling_items(
             predictions, lambda rows: pictures.thumbnails(predictions, rows)
         )
-    except (ValueError, OSError) as error:
+    except (ValueError, LookupError, OSError) as error:
         return str(error)
-    return PageItems(value=value)
+    return PageItems(value=value, richness=int(any(value["pictures"])))

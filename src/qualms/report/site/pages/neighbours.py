@@ -50,6 +50,6 @@ def _queries(source: ItemSource, pictures: ItemPictures) -> PageItems | str:
         value = query_gallery(
             predictions, lambda rows: pictures.thumbnails(predictions, rows)
         )
-    except (ValueError, OSError) as error:
+    except (ValueError, LookupError, OSError) as error:
         return str(error)
-    return PageItems(value=value)
+    return PageItems(value=value, richness=int(any(value["pictures"])))

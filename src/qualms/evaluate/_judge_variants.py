@@ -1,0 +1,184 @@
+"""Judging the variants of a plan: those that are new, in several processes.
+
+A variant whose predictions, options and code are those of an earlier call is read from
+the folder of judged cells (`evaluate._cells`).
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+
+from qualms.evaluate._cells import (
+    CellFolder,
+    outside_digest,
+    package_digest,
+    text_digest,
+)
+from qualms.evaluate._contents import RunContents
+from qualms.evaluate._reading import RunReader
+from qualms.evaluate._variant import JudgedVariant, Judging, judge_variant
+from qualms.evaluate.entry import ScoreOptions
+from qualms.evaluate.protocol import protocol_of
+from qualms.evaluate.segmented import measuring
+from qualms.processes import Crew, Workforce
+from qualms.study import RunPlan, Variant
+
+WORTHWHILE = 200
+"""Runs to judge from which on processes are started, which takes them seconds."""
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""Set to one, since there is a process for every core."""
+DIGESTS = "contents.json"
+"""Digests of the files of runs, beside the cells."""
+
+
+def judged_variants(
+    plan: RunPlan,
+    out: Path,
+    options: ScoreOptions,
+    *,
+    cells: Path | None,
+    crew: Callable[[], Crew] | None = None,
+) -> Iterator[JudgedVariant]:
+    """Yield every variant of a plan, judged, in the order of the plan.
+
+    `judge_plan` explains the arguments.
+    """
+    runs = out / plan.benchmark.name
+    stored = None if cells is None else _StoredVariants.of(plan, runs, options, cells)
+    digests = {} if stored is None else stored.digests()
+    known = {} if stored is None else stored.known(digests)
+    # Variants that share their runs stand side by side, and are judged by one process.
+    new = [variant for variant in plan.variants if variant.name not in known]
+    groups = [list(group) for _, group in groupby(new, key=lambda each: each.dataset)]
+    parts = [replace(plan, variants=tuple(group)) for group in groups]
+    ready = _judged(parts, runs, options, crew)
+    judged: dict[str, JudgedVariant] = {}
+    for variant in plan.variants:
+        while variant.name not in known and variant.name not in judged:
+            judged |= next(ready)
+        if variant.name in known:
+            yield known.pop(variant.name)
+        else:
+            cell = judged.pop(variant.name)
+            if stored is not None:
+                stored.keep(variant, cell, digests[variant.name])
+            yield cell
+    if stored is not None:
+        stored.end()
+
+
+Group = dict[str, JudgedVariant]
+"""Judged variants by their names."""
+
+
+def _judged(
+    parts: Sequence[RunPlan],
+    runs: Path,
+    options: ScoreOptions,
+    crew: Callable[[], Crew] | None,
+) -> Iterator[Group]:
+    """Judge parts of a plan in order, by processes where that is worth it."""
+    workers = min(options.workers, len(parts))
+    if workers > 1 and _is_worthwhile(parts):
+        alone = replace(options, workers=1, workforce=None, progress=None)
+        job = partial(_judge_part, runs=runs, options=alone)
+        lean = [_lean(part) for part in parts]
+        with Workforce(
+            workers,
+            environment=dict.fromkeys(THREADS, "1"),
+            script=False,
+            crew=crew,
+        ) as workforce:
+            yield from workforce.each(job, lean)
+        return
+    with measuring(options) as shared:
+        for part in parts:
+            yield _judge_part(part, runs=runs, options=shared)
+
+
+def _judge_part(part: RunPlan, *, runs: Path, options: ScoreOptions) -> Group:
+    """Judge all variants of a part of a plan, which have one dataset."""
+    reader = RunReader(runs)
+    judging = Judging(part, protocol_of(part.benchmark), reader, options)
+    return {variant.name: judge_variant(judging, variant) for variant in part.variants}
+
+
+def _is_worthwhile(parts: Sequence[RunPlan]) -> bool:
+    """Return whether processes save more time than it takes to start them."""
+    benchmark = parts[0].benchmark
+    if benchmark.task == "segmentation":
+        return False  # its items are measured by processes already
+    if benchmark.protocol and not benchmark.protocol.__module__.startswith("qualms."):
+        return False  # other processes may not find a protocol from outside
+    return sum(len(part.runs) for part in parts) >= WORTHWHILE
+
+
+def _lean(part: RunPlan) -> RunPlan:
+    """Return a plan without what judging does not read and processes cannot get."""
+    benchmark = replace(part.benchmark, expectations={}, findings=(), presentation=None)
+    return replace(part, benchmark=benchmark)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StoredVariants:
+    """The judged variants of a plan in a folder of cells."""
+
+    plan: RunPlan
+    cells: CellFolder
+    contents: RunContents
+    common: str
+    """A digest of what all variants are made of: options, code and libraries."""
+
+    @classmethod
+    def of(
+        cls, plan: RunPlan, runs: Path, options: ScoreOptions, folder: Path
+    ) -> "_StoredVariants":
+        chosen = replace(options, workers=1, workforce=None, progress=None)
+        preset = plan.preset.name, plan.preset.trained
+        benchmark = plan.benchmark.name, plan.benchmark.version, plan.benchmark.task
+        about = f"{chosen} {preset} {benchmark} {runs}"
+        return cls(
+            plan=plan,
+            cells=CellFolder(folder),
+            contents=RunContents(runs, folder / DIGESTS),
+            common=text_digest(package_digest(), outside_digest(), about),
+        )
+
+    def digests(self) -> dict[str, str]:
+        """Return a digest of all that each variant is made of."""
+        return {variant.name: self._digest(variant) for variant in self.plan.variants}
+
+    def known(self, digests: Mapping[str, str]) -> dict[str, JudgedVariant]:
+        """Return the variants that are stored as they would be judged now."""
+        judged = {}
+        for variant in self.plan.variants:
+            cell = self.cells.get(self._name(variant), digests[variant.name])
+            if isinstance(cell, JudgedVariant):
+                judged[variant.name] = cell
+        return judged
+
+    def keep(self, variant: Variant, cell: JudgedVariant, digest: str) -> None:
+        """Store a variant, unless its predictions changed while it was judged."""
+        self.contents.look_again()
+        if digest == self._digest(variant):
+            self.cells.put(self._name(variant), digest, cell)
+
+    def end(self) -> None:
+        """Remember digests of files, and remove cells beyond the limit."""
+        self.contents.save()
+        self.cells.prune()
+
+    def _name(self, variant: Variant) -> str:
+        plan = self.plan
+        return text_digest(variant.name, plan.preset_text, plan.part)
+
+    def _digest(self, variant: Variant) -> str:
+        """Return a digest of all that a variant is made of."""
+        texts = [self.common, repr(variant)]
+        for line in self.plan.lines_of(variant):
+            pools = [[run.hash for run in pool] for pool in line.pools]
+            texts.append(f"{line.row} {line.at} {line.labels} {pools}")
+            texts += (self.contents.of(run.hash) for run in line.runs)
+        return text_digest(*texts)

@@ -1,0 +1,144 @@
+"""Files of other programs: who recognises their layout, and how they are read.
+
+The shelf `readers` has one file for each layout. A reader recognises it by the names of
+files, columns and arrays alone, and returns arrays and a header as they would be passed
+to `build`, so that they are checked like all others.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from qualms.predictions._errors import PredictionsError, listed, naming
+from qualms.predictions._foreign import to_array
+from qualms.predictions._item_maps import ItemForm, check_maps
+from qualms.predictions._normal import RawArrays, ReadOptions, normal_form
+from qualms.predictions._record import LazyMaps, Maps, Predictions
+from qualms.predictions._segmentation import ItemMaps, segmentation_form
+from qualms.shelf import broken, find, names
+
+
+class ForeignRequest(NamedTuple):
+    """What a user says of the files of another program."""
+
+    raters: tuple[Path, ...] = ()
+    """Folders with the label maps of raters."""
+    task: str | None = None
+
+
+class ForeignCases(NamedTuple):
+    """Segmented items of another program, which are read one at a time."""
+
+    load: Callable[[int], Maps]
+    """Read the maps of the item in this row; other processes must be able to pickle
+    it, as a function of a module or a `partial` of one."""
+    names: tuple[str, ...]
+    """The items, as messages name them."""
+    draws: int = 1
+    """The most draws of an item."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignContents:
+    """What a reader reads: arrays and a header that are not checked yet."""
+
+    arrays: Mapping[str, Any] = field(default_factory=dict)
+    """Arrays over items by name, as `build` takes them."""
+    header: Mapping[str, Any] = field(default_factory=dict)
+    cases: ForeignCases | None = None
+    """The items of a segmentation, whose names are the array `item`."""
+    notes: tuple[str, ...] = ()
+    """Sentences on what was taken."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """A layout in which another program writes predictions."""
+
+    recognise: Callable[[Path], bool]
+    """Whether a file or folder has this layout, by names alone."""
+    read: Callable[[Path, ForeignRequest], ForeignContents]
+    """Read a file or folder."""
+
+
+def reader_of(path: Path) -> Reader | None:
+    """Return the reader that recognises `path`; None for predictions of our own kinds.
+
+    Raises:
+        PredictionsError: If several readers recognise it.
+    """
+    if not path.exists() or (path / "index.json").is_file():
+        return None
+    if path.suffix.lower() == ".safetensors":
+        return None
+    readers = _readers()
+    matching = [name for name, reader in readers.items() if reader.recognise(path)]
+    if len(matching) > 1:
+        raise PredictionsError(
+            f"{path}: {listed(matching)} can read it, each in its own way; say which:"
+            f" qualms convert {matching[0]} {path} --out FILE"
+        )
+    return readers[matching[0]] if matching else None
+
+
+def _readers() -> dict[str, Reader]:
+    """Return all readers by name.
+
+    What an installed package brings and cannot be loaded is left out: nobody asked for
+    it, and `qualms list readers` says so.
+    """
+    left_out = broken("readers")
+    return {
+        name: find("readers", name)()
+        for name in names("readers")
+        if name not in left_out
+    }
+
+
+def read_foreign(
+    path: Path, reader: Reader, raters: tuple[Path, ...], options: ReadOptions
+) -> Predictions:
+    """Read `path` by `reader`, checked and in normal form.
+
+    Raises:
+        PredictionsError: If something in it is missing or wrong.
+    """
+    source = str(path)
+    with naming(source):
+        contents = reader.read(path, ForeignRequest(raters, options.task))
+        if raters and contents.cases is None:
+            raise PredictionsError(
+                "holds no label maps, and raters are folders of label maps; leave out"
+                " --raters (raters=...)"
+            )
+        arrays = {name: to_array(name, a) for name, a in contents.arrays.items()}
+        raw = RawArrays(
+            shapes={name: array.shape for name, array in arrays.items()},
+            load=arrays.__getitem__,
+            header=contents.header,
+            header_at="what was read",
+        )
+        if contents.cases is None:
+            predictions = normal_form(raw, options, source)
+    if contents.cases is not None:
+        maps = ItemMaps(
+            partial(_open, source, contents.cases), partial(_draws, contents.cases)
+        )
+        predictions = segmentation_form(raw, maps, options, source)
+    return replace(predictions, notes=(*contents.notes, *predictions.notes))
+
+
+def _open(source: str, cases: ForeignCases, form: ItemForm) -> LazyMaps:
+    load = partial(_load, source, cases, form)
+    return LazyMaps(load, range(len(cases.names)), on_disk=True)
+
+
+def _draws(cases: ForeignCases) -> int:
+    return cases.draws
+
+
+def _load(source: str, cases: ForeignCases, form: ItemForm, row: int) -> Maps:
+    with naming(f"{source}, {cases.names[row]}"):
+        return check_maps(cases.load(row), form)
