@@ -217,7 +217,7 @@ def test_metadata_that_is_null_is_none(tmp_path):
     assert found.n == 40
     alone = b'{"__metadata__":null}'
     path.write_bytes(len(alone).to_bytes(8, "little") + alone)
-    with pytest.raises(PredictionsError, match="must hold arrays .*, got none; write"):
+    with pytest.raises(PredictionsError, match=r"must hold arrays .*, got none; write"):
         read(path)
 
 
