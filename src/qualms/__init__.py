@@ -14,6 +14,7 @@ __all__ = [
     "compare",
     "evaluate",
     "judge",
+    "list_runs",
     "plot",
     "predict",
     "predictions",
@@ -28,6 +29,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from qualms import evaluate, predictions, referral, scores
+    from qualms.catalogue import list_runs
     from qualms.evaluate import Accumulator, compare, score
     from qualms.launch.benchmarking import judge, run
     from qualms.referral import read_plan, refer
@@ -39,6 +41,7 @@ _LAZY = {
     "Accumulator": "qualms.evaluate",
     "compare": "qualms.evaluate",
     "judge": "qualms.launch.benchmarking",
+    "list_runs": "qualms.catalogue",
     "plot": "qualms.report",
     "predict": "qualms.trained",
     "read_plan": "qualms.referral",

@@ -92,7 +92,7 @@ def _remove_leftovers(folder: Path) -> None:
     """Remove temporary files of processes that are gone, as far as that is allowed."""
     for path in folder.glob(LEFTOVER):
         with suppress(OSError):
-            if _is_lost(path):
+            if is_lost(path):
                 remove(path)
 
 
@@ -104,7 +104,7 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _is_lost(path: Path) -> bool:
+def is_lost(path: Path) -> bool:
     """Return whether nobody writes to a temporary file any more."""
     writer = _WRITER.fullmatch(path.name)
     if writer is None or writer[1] != _machine() or _is_alive(int(writer[2])):

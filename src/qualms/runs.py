@@ -6,6 +6,7 @@
         spec.json           what the run is
         environment.json    what it runs on: versions, device, command
         lock                held by the process that works on the run
+        owner.txt           the name of that process, to notice locks without effect
         log.txt             all output of this process
         log.jsonl           one line for each epoch
         items.json          the training items that a rule chose
@@ -27,7 +28,7 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
@@ -84,6 +85,24 @@ class RunLosses(NamedTuple):
     """Why it is not tried again; '' if it is."""
 
 
+REQUEST = "requested.json"
+"""File in the folder of a benchmark that lists the runs that were asked for last."""
+
+
+class RunState(NamedTuple):
+    """What a listing of thousands of runs reads of each."""
+
+    spec: dict[str, Any]
+    """The fields of its spec, unchecked."""
+    done: bool
+    error: str
+    """Why the last attempt failed; '' if it did not."""
+    seconds: float | None
+    """Seconds of its training, where it is done."""
+    finished: str | None
+    """When it was done, in UTC."""
+
+
 class RunProgress(NamedTuple):
     """How far a run is, by the files in its folder."""
 
@@ -110,6 +129,35 @@ def sibling(folder: Path, run: str) -> Path:
 def lock_path(folder: Path) -> Path:
     """Return the lock file of the process that works on the run."""
     return folder / "lock"
+
+
+def sign(folder: Path) -> None:
+    """Write the name of this process to a run folder that it has locked."""
+    _write(folder / "owner.txt", _process_name())
+
+
+def check_signed(folder: Path) -> None:
+    """Raise if another process has taken a run folder that this one has locked.
+
+    Some network file systems have locks that reach no further than one machine.
+
+    Raises:
+        LockError: It says which process has the folder now.
+    """
+    try:
+        owner = (folder / "owner.txt").read_text(encoding="utf-8")
+    except FileNotFoundError:  # the folder was removed, or an older version has it
+        return
+    if owner != _process_name():
+        raise LockError(
+            f"{folder} was locked by this process, and {owner} works there as well:"
+            " locks of this file system reach no further than one machine; mount it"
+            " with locks, or choose a folder on another disk"
+        )
+
+
+def _process_name() -> str:
+    return f"process {os.getpid()} on {platform.node() or 'this machine'}"
 
 
 def log_path(folder: Path) -> Path:
@@ -142,14 +190,27 @@ def judged_cells(benchmark: Path) -> Path:
     return benchmark / ".judged"
 
 
-def judged_files(folder: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Yield the files of a run that judging reads, with their paths in `folder`."""
-    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as files:
-        yield from ((file.name, file) for file in files if file.name == "done.json")
-    yield from _files_below(predictions_folder(folder), "predictions")
+class JudgedFile(NamedTuple):
+    """A file of a run that judging reads."""
+
+    name: str
+    """Its path in the folder of the run."""
+    path: str
+    status: os.stat_result
 
 
-def _files_below(folder: Path, name: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+def judged_files(folder: Path) -> list[JudgedFile]:
+    """Return the files of a run that judging reads."""
+    files = []
+    done = str(done_path(folder))
+    with suppress(FileNotFoundError, NotADirectoryError):
+        # As texts, since thousands of folders are looked at.
+        files.append(JudgedFile("done.json", done, os.stat(done)))  # noqa: PTH116
+    below = _files_below(f"{folder}{os.sep}predictions", "predictions")
+    return [*files, *below]
+
+
+def _files_below(folder: str, name: str) -> Iterator[JudgedFile]:
     try:
         with os.scandir(folder) as files:
             entries = list(files)
@@ -158,9 +219,9 @@ def _files_below(folder: Path, name: str) -> Iterator[tuple[str, os.DirEntry[str
     for entry in entries:
         path = f"{name}/{entry.name}"
         if entry.is_dir():
-            yield from _files_below(Path(entry.path), path)
+            yield from _files_below(entry.path, path)
         else:
-            yield path, entry
+            yield JudgedFile(path, entry.path, os.stat(entry.path))  # noqa: PTH116
 
 
 def checkpoint_paths(folder: Path) -> tuple[Path, Path]:
@@ -291,8 +352,48 @@ def read_progress(folder: Path) -> RunProgress | None:
         done=was_finished(folder),
         error=why_failed(folder),
         epochs=tuple(filter(None, map(_line_object, lines))),
-        sign=max((_changed(path) for path in folder.glob("*")), default=0.0),
+        sign=last_change(folder),
     )
+
+
+def note_request(out: Path, specs: Iterable[RunSpec]) -> None:
+    """Note below `out` which runs were asked for last, for those who watch them."""
+    hashes: dict[str, list[str]] = {}
+    for spec in specs:
+        hashes.setdefault(spec.benchmark, []).append(spec.hash)
+    for benchmark, runs in hashes.items():
+        folder = out / benchmark
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(folder / REQUEST, json.dumps({"runs": runs}))
+
+
+def requested_runs(folder: Path) -> tuple[str, ...]:
+    """Return the hashes of the runs that were asked for last of a benchmark."""
+    runs = _read(folder / REQUEST).get("runs")
+    return tuple(map(str, runs)) if isinstance(runs, list) else ()
+
+
+def read_state(folder: Path) -> RunState | None:
+    """Return what a listing shows of a run; None if its files cannot be read."""
+    try:
+        spec, record = (_read(folder / f"{name}.json") for name in ("spec", "done"))
+        error = why_failed(folder)
+    except OSError:
+        return None
+    if not spec:
+        return None
+    done = record.get("hash") == folder.name
+    finished = None
+    if done:
+        changed = datetime.fromtimestamp(_changed(folder / "done.json"), UTC)
+        finished = changed.strftime("%Y-%m-%d %H:%M")
+    seconds = record.get("seconds") if done else None
+    return RunState(spec, done, error, seconds, finished)
+
+
+def last_change(folder: Path) -> float:
+    """Return when a file of a run last changed, in seconds since 1970."""
+    return max((_changed(path) for path in folder.glob("*")), default=0.0)
 
 
 def log_end(folder: Path, size: int) -> str:
@@ -580,6 +681,15 @@ def _read(path: Path) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return {}
     return _object(value)
+
+
+def is_run_name(name: str) -> bool:
+    """Return whether a folder of this name may hold a run: the name is a hash.
+
+    >>> is_run_name("0123456789abcdef"), is_run_name("small")
+    (True, False)
+    """
+    return len(name) == 16 and set(name) <= set("0123456789abcdef")
 
 
 def _write(path: Path, text: str) -> None:

@@ -9,6 +9,7 @@ import typer
 from qualms.cli.check import check
 from qualms.cli.convert import convert
 from qualms.cli.docs import docs
+from qualms.cli.gc import gc
 from qualms.cli.list import list_parts
 from qualms.cli.new import new
 from qualms.cli.predict import predict
@@ -16,6 +17,7 @@ from qualms.cli.prepare import prepare
 from qualms.cli.refer import refer
 from qualms.cli.report import report
 from qualms.cli.run import run
+from qualms.cli.runs import runs
 from qualms.cli.score import score
 from qualms.cli.tune import tune
 
@@ -36,6 +38,8 @@ app.command()(convert)
 app.command()(predict)
 app.command()(run)
 app.command()(report)
+app.command()(runs)
+app.command()(gc)
 app.command()(tune)
 app.command()(prepare)
 app.command("list")(list_parts)

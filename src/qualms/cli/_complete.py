@@ -69,6 +69,27 @@ def complete_shelves(incomplete: str) -> list[str]:
     return [shelf for shelf in SHELVES if shelf.startswith(incomplete)]
 
 
+def complete_filters(incomplete: str) -> list[str]:
+    """Complete filters of `qualms runs`: names, and the values of a few of them."""
+    name, sign, last = incomplete.partition("=")
+    if not sign:
+        names_known = ("benchmark", "dataset", "method", "network", "seed", "status")
+        return [f"{each}=" for each in names_known if each.startswith(name)]
+    from qualms.catalogue import STATUSES
+
+    shelves = {f"{shelf[:-1]}": shelf for shelf in SHELVES}
+    known = STATUSES if name == "status" else ()
+    values = names(shelves[name]) if name in shelves else known
+    return [f"{name}={each}" for each in _completed(last, values)]
+
+
+def complete_kinds(incomplete: str) -> list[str]:
+    """Complete kinds of what `qualms gc` deletes, separated by commas."""
+    from qualms.catalogue import KINDS
+
+    return list(_completed(incomplete, KINDS))
+
+
 def _completed(incomplete: str, choices: Iterable[str]) -> Iterator[str]:
     """Yield `incomplete` with its last name completed, and no name twice."""
     before, comma, last = incomplete.rpartition(",")

@@ -27,6 +27,7 @@ from qualms.evaluate._reading import RunReader, complete_pools
 from qualms.evaluate.benchmark_results import Cost, Missing
 from qualms.evaluate.entry import (
     Curve,
+    Entry,
     Histogram,
     Judgement,
     MapSlice,
@@ -36,7 +37,7 @@ from qualms.evaluate.entry import (
 from qualms.evaluate.pairs import PairedScore, paired_score
 from qualms.evaluate.protocol import AbsentError, Beside, Protocol, Repeat
 from qualms.inference import Design
-from qualms.labels import Label, Labels
+from qualms.labels import Label, Labels, labels_text
 from qualms.predictions import Predictions, PredictionsError
 from qualms.results import Result, result, summary
 from qualms.spec import RunSpec
@@ -95,6 +96,8 @@ class JudgedVariant:
     """Runs that are present, but have maps that cannot be read."""
     facts: dict[str, RunFacts] = field(default_factory=dict)
     """Of the runs that were read, by their hash."""
+    scores: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Of runs that are repeats by themselves: by hash and by the name of the score."""
 
 
 def judge_variant(judging: Judging, variant: Variant) -> JudgedVariant:
@@ -139,7 +142,34 @@ def _add_lines(
         for number in each:
             ranking = ranked.get(_column(judged.line, number))
             variant.results.append(_result(judged.line, number, ranking))
+        _keep_scores(variant, judged, each)
         _draw(variant, judged)
+
+
+def _keep_scores(
+    variant: JudgedVariant, judged: _JudgedLine, numbers: Sequence[Estimated]
+) -> None:
+    """Keep the values of single runs, by the first line that shows each of them."""
+    names = _score_names([number.entry for number in numbers])
+    for place, pool in enumerate(judged.pools.runs):
+        if len(pool) > 1 or pool[0] in variant.scores:
+            continue
+        variant.scores[pool[0]] = {
+            name: number.values[place]
+            for name, number in zip(names, numbers, strict=True)
+            if len(number.values) == len(judged.pools.runs)
+        }
+
+
+def _score_names(entries: Sequence[Entry]) -> list[str]:
+    """Return a name for each entry; the first of a score, the main one, has its own."""
+    names: dict[str, None] = {}
+    for entry in entries:
+        on_subset = f"{entry.score_name}.{entry.subset}"
+        precise = f"{on_subset}[{labels_text(entry.settings)}]"
+        choices = (entry.score_name, on_subset, precise, f"{precise}.{len(names)}")
+        names[next(name for name in choices if name not in names)] = None
+    return list(names)
 
 
 def _warn(variant: JudgedVariant, judged: _JudgedLine, *warnings: str) -> None:

@@ -32,7 +32,7 @@ def judge_plan(
     *,
     options: ScoreOptions | None = None,
     cells: Path | None = None,
-    crew: Callable[[], Crew] | None = None,
+    make_crew: Callable[[], Crew] | None = None,
 ) -> BenchmarkResults:
     """Judge every line of a plan, from the run folders in out/<benchmark>.
 
@@ -45,10 +45,12 @@ def judge_plan(
             are needed.
         cells: Folder of judged variants. Those that are made of the same predictions,
             options and code are taken from there; no number depends on that.
-        crew: Makes the processes that judge; those of this machine by default.
+        make_crew: Makes the processes that judge; those of this machine by default.
     """
     options = options or ScoreOptions()
-    variants = list(judged_variants(plan, out, options, cells=cells, crew=crew))
+    variants = list(
+        judged_variants(plan, out, options, cells=cells, make_crew=make_crew)
+    )
     facts = {name: each for v in variants for name, each in v.facts.items()}
     results = BenchmarkResults(
         plan=plan,
@@ -62,6 +64,9 @@ def judge_plan(
         hardware=tuple(sorted({run.hardware for run in facts.values()} - {""})),
         seconds=total_seconds(facts[name].training for name in _trained(plan, facts)),
         costs={place: cost for v in variants for place, cost in v.costs.items()},
+        run_scores={
+            run: scores for v in reversed(variants) for run, scores in v.scores.items()
+        },
         notes=(
             *_each(v.damaged for v in variants),
             *_warnings(variants),

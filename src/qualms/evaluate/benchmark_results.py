@@ -142,6 +142,9 @@ class BenchmarkResults:
     """Seconds of all runs together, as far as they were recorded."""
     costs: Mapping[tuple[str, str], Cost] = field(default_factory=dict)
     """By the names of variant and row."""
+    run_scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Values of single runs by their hash and the name of the score; a run that several
+    rows show has those of the first."""
     notes: tuple[str, ...] = ()
     level: float = 0.95
     resamples: int = 1000

@@ -1,0 +1,205 @@
+"""Listing, filtering, sorting, comparing and exporting runs."""
+
+import csv
+import json
+import os
+import re
+import shutil
+import sqlite3
+import time
+
+import pytest
+
+import qualms
+from catalogue.run_folders import make_folder
+from qualms.catalogue import _index, write_scores
+from qualms.runs import mark_failed
+
+LATER = 1e6
+
+
+@pytest.fixture
+def out(tmp_path):
+    folders = {
+        (method, seed): make_folder(tmp_path, method=method, seed=seed)
+        for method in ("map", "mfvi")
+        for seed in (0, 1)
+    }
+    make_folder(tmp_path, "failed", method="swag")
+    make_folder(tmp_path, method="map", benchmark="other")
+    results = tmp_path / "small" / "demo"
+    results.mkdir()
+    values = {folders["map", 0]: 0.91, folders["map", 1]: 0.93}
+    values |= {folders["mfvi", 0]: 0.95, folders["mfvi", 1]: float("nan")}
+    write_scores(
+        results,
+        {"preset": "demo"},
+        {path.name: {"auroc": value, "nll": 1.0} for path, value in values.items()},
+    )
+    return tmp_path
+
+
+def chosen(out, *filters, **options):
+    listing = qualms.list_runs(out, filters, **options)
+    return [(run.labels["method"], run.labels["seed"]) for run in listing]
+
+
+@pytest.mark.parametrize(
+    ("filters", "runs"),
+    [
+        (["method=mfvi"], [("mfvi", 0), ("mfvi", 1)]),
+        (["benchmark=other"], [("map", 0)]),
+        (["auroc>0.9", "auroc < 0.94"], [("map", 0), ("map", 1)]),
+        (["auroc>=0.95"], [("mfvi", 0)]),
+        (["status=failed"], [("swag", 0)]),
+        (["method=m*", "seed=1"], [("map", 1), ("mfvi", 1)]),
+        (["method!=map,mfvi"], [("swag", 0)]),
+        (["method.rate=0.1", "lr=0.05", "seed=1"], [("map", 1), ("mfvi", 1)]),
+        (["error=*nan*"], [("swag", 0)]),
+        (["seconds>6"], []),
+    ],
+)
+def test_filters_choose_by_labels_options_and_scores(out, filters, runs):
+    assert sorted(chosen(out, *filters)) == runs
+
+
+def test_runs_are_sorted_with_missing_values_last(out):
+    found = chosen(out, "benchmark=small", sort="-auroc")
+    assert found[:3] == [("mfvi", 0), ("map", 1), ("map", 0)]
+    assert chosen(out, "auroc>0", sort=["method", "-seed"]) == [
+        ("map", 1),
+        ("map", 0),
+        ("mfvi", 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("filters", "sort", "sentence"),
+    [
+        (
+            ["auorc>0.9"],
+            (),
+            "no run has a label, option or score 'auorc'. Did you mean",
+        ),
+        (["method"], (), "a filter must read like method=mfvi"),
+        (["method="], (), "a filter must read like"),
+        (["method>map"], (), "method > must be followed by a number, got 'map'"),
+        (["status=faild"], (), "no status 'faild'. Did you mean 'failed'"),
+        ([], ["-sed"], "score 'sed'. Did you mean 'seed'"),
+    ],
+)
+def test_wrong_filters_are_refused_with_near_names(out, filters, sort, sentence):
+    with pytest.raises((LookupError, ValueError), match=re.escape(sentence)):
+        qualms.list_runs(out, filters, sort=sort)
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    (tmp_path / "runs").mkdir()
+    with pytest.raises(ValueError, match=r"there is no folder .* Did you mean 'runs'"):
+        qualms.list_runs(tmp_path / "rums")
+    assert len(qualms.list_runs(tmp_path / "runs", sort="auroc")) == 0
+
+
+def test_the_index_is_never_the_truth(out):
+    before = [run.to_json() for run in qualms.list_runs(out)]
+    assert (out / _index.INDEX).exists()
+    (out / _index.INDEX).unlink()
+    assert [run.to_json() for run in qualms.list_runs(out)] == before
+    folder = next((out / "small").glob("*/done.json")).parent
+    shutil.rmtree(folder)
+    assert len(qualms.list_runs(out)) == len(before) - 1
+
+
+def test_only_changed_folders_are_read_again(out, monkeypatch):
+    qualms.list_runs(out)
+    reads = []
+    recorded_run = _index.recorded_run
+
+    def read(folder, name):
+        reads.append(folder.name)
+        return recorded_run(folder, name)
+
+    monkeypatch.setattr(_index, "recorded_run", read)
+    new = make_folder(out, method="sngp")
+    (failed,) = qualms.list_runs(out, "status=failed")
+    assert set(reads) == {new.name, failed.run}  # a failed run may be started again
+
+
+def test_a_changed_run_is_shown_as_it_is_now(out):
+    folder = make_folder(out, "stopped", method="sngp")
+    assert [r.status for r in qualms.list_runs(out, "method=sngp")] == ["running"]
+    past = time.time() - LATER
+    for path in folder.rglob("*"):
+        os.utime(path, (past, past))
+    assert [r.status for r in qualms.list_runs(out, "method=sngp")] == ["stopped"]
+    mark_failed(
+        folder, next(iter(qualms.list_runs(out))) and _spec(folder), "no memory"
+    )
+    (record,) = qualms.list_runs(out, "method=sngp")
+    assert (record.status, record.error) == ("failed", "no memory")
+
+
+def _spec(folder):
+    from qualms.spec import RunSpec
+
+    return RunSpec.from_json((folder / "spec.json").read_text())
+
+
+def test_a_damaged_index_is_made_again_with_a_sentence(out):
+    before = list(qualms.list_runs(out))
+    (out / _index.INDEX).write_bytes(b"no database at all" * 100)
+    listing = qualms.list_runs(out)
+    assert list(listing) == before
+    assert listing.notes == (
+        f"{out / _index.INDEX} was damaged, and was made again from the runs",
+    )
+    assert qualms.list_runs(out).notes == ()
+
+
+def test_a_folder_without_a_writable_index_is_listed(out, monkeypatch):
+    def refuse(*_args, **_options):
+        raise sqlite3.OperationalError("attempt to write a readonly database")
+
+    monkeypatch.setattr(_index.sqlite3, "connect", refuse)
+    assert len(qualms.list_runs(out)) == 6
+    assert not (out / _index.INDEX).exists()
+
+
+def test_a_damaged_run_folder_is_listed_as_such(out):
+    folder = make_folder(out, method="sngp")
+    (folder / "spec.json").write_text("{")
+    (record,) = qualms.list_runs(out, "status=damaged")
+    assert record.run == folder.name
+    assert record.labels == {"benchmark": "small"}
+
+
+def test_one_benchmark_is_listed_with_its_scores(out):
+    listing = qualms.list_runs(out / "small", "auroc>0.9")
+    assert len(listing) == 3
+    assert repr(listing) == "<RunListing: 3 of 5 runs>"
+
+
+def test_runs_are_exported_with_all_names(out, tmp_path):
+    listing = qualms.list_runs(out, "benchmark=small", sort="-auroc")
+    text = listing.write(tmp_path / "all.csv").read_text()
+    rows = list(csv.DictReader(text.splitlines()))
+    assert (rows[0]["method"], rows[0]["auroc"], rows[0]["lr"]) == (
+        "mfvi",
+        "0.95",
+        "0.05",
+    )
+    records = json.loads(listing.write(tmp_path / "all.json").read_text())
+    assert [r["run"] for r in records] == [r["run"] for r in rows]
+    frame = listing.to_frame()
+    assert list(frame["method"]) == [r["method"] for r in rows]
+    listing.write(tmp_path / "all.parquet")
+    with pytest.raises(ValueError, match=r"exported to .csv, .json, .parquet"):
+        listing.write(tmp_path / "all.cvs")
+
+
+def test_what_differs_between_runs_is_found(out):
+    listing = qualms.list_runs(out, ["benchmark=small", "seed=0", "status=done"])
+    differing = listing.differing()
+    assert differing["method"] == tuple(run.labels["method"] for run in listing)
+    assert set(differing["auroc"]) == {0.91, 0.95}
+    assert "lr" not in differing
