@@ -373,8 +373,8 @@ ARRAYS = (
     _scored(
         "calls the arrays y_true and y_prob",
         {"y_true": made.BINARY, "y_prob": made.PROB},
-        "refused",
-        "'y_true' is called 'target' here",
+        "said",
+        "read as probabilities of scikit-learn",
     ),
     _scored(
         "forgets the target",
