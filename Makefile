@@ -12,12 +12,13 @@ LOCK := requirements.lock
 INSTALL := $(BIN)/uv pip install -q --python $(BIN)/python -c $(LOCK)
 UV_VERSION := 0.13.8
 
-.PHONY: help demo test quick check gpu-check bench format docs lock audit release clean
+.PHONY: help demo test quick faults check gpu-check bench format docs lock audit release clean
 help:
 	@echo "make demo    score foreign files, run four benchmarks on simulated data; a site shows all"
 	@echo "make test    the CPU test suite"
 	@echo "make check   lint, format, types, import contracts"
 	@echo "make quick   the same, and the tests that your changes touch, in a minute"
+	@echo "make faults  what breaks, and what is left of it: the table of docs/reliability.md"
 	@echo "make gpu-check  tests and checks that need a GPU, in the current environment"
 	@echo "make bench   speed and memory against peers, to bench/RESULTS.md"
 	@echo "make docs    the documentation, with its notebooks executed, to build/site"
@@ -59,6 +60,9 @@ check: $(VENV)/.dev
 
 quick: check
 	OMP_NUM_THREADS=1 $(BIN)/python .ci/quick.py $(SINCE)
+
+faults: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/python bench/faults.py
 
 gpu-check:
 	PYTHON=$(PYTHON) bash bench/gpu_all.sh

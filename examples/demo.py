@@ -39,6 +39,8 @@ BENCHMARKS = {
 """What is run, and what it asks."""
 PARTS = len(BENCHMARKS) + 2
 """Files of others, the benchmarks, and the site."""
+WIDTH = 80
+"""Letters of a line that is printed."""
 SHOWN = 24
 """Lines of the first result that are printed at most."""
 
@@ -50,7 +52,8 @@ def main(folder: Path) -> None:
     run_benchmarks(folder)
     heading(PARTS, "The site: all of it, with a planner of referrals")
     site = folder / "site"
-    qualms("report", str(folder / "runs"), *files, "--out", str(site))
+    data = ("--data", str(folder / "data"))  # pictures of items
+    qualms("report", str(folder / "runs"), *files, *data, "--out", str(site))
     minutes = (time.monotonic() - started) / 60
     print(f"\nThe demo took {minutes:.1f} minutes. Everything it made is shown here:")
     address = (site / "index.html").resolve().as_uri()
@@ -77,8 +80,10 @@ def score_known_files(folder: Path) -> list[str]:
         told.append(f"{task.__name__:15} {row.label:12} {value:.6f}  {row.value:.6f}")
         told[-1] += f"  {agrees}"
         scored += itertools.takewhile(lambda word: word[:2] != "--", arguments)
+    print(f"all that they print: {folder}/{TASKS[1].__name__}.txt and so on")
     print("\nwhat each file was made to have, and what was scored")
-    print("\n".join(f"  {line}" for line in told), flush=True)
+    head = f"{'file':15} {'score':12} {'made':8}  {'scored':8}"
+    print("\n".join(f"  {line}" for line in (head, *told)), flush=True)
     return scored
 
 
@@ -107,7 +112,7 @@ def qualms(*arguments: str, show: bool | None = None) -> str:
         show: print the first table of the output, or nothing; by default the command
             prints for itself, with its bars, and '' is given.
     """
-    print(f"$ {shlex.join(['qualms', *arguments])}", flush=True)
+    print("\n".join(typed(["qualms", *arguments])), flush=True)
     command = [sys.executable, "-m", "qualms", *arguments]
     if show is None:
         subprocess.run(command, check=True)
@@ -122,6 +127,17 @@ def qualms(*arguments: str, show: bool | None = None) -> str:
     if show:
         print("\n".join(first_tables(done.stdout.splitlines())))
     return done.stdout
+
+
+def typed(words: list[str], width: int = WIDTH) -> list[str]:
+    """Return a command as it is typed, on as many lines as its width asks for."""
+    lines = ["$"]
+    for word in map(shlex.quote, words):
+        if len(lines[-1]) + len(word) + 3 > width and lines[-1].strip() != "$":
+            lines[-1] += " \\"
+            lines.append("   ")
+        lines[-1] += f" {word}"
+    return lines
 
 
 def first_tables(lines: list[str], most: int = SHOWN) -> list[str]:

@@ -95,3 +95,16 @@ def test_the_first_tables_of_an_output_fit_a_screen(demo, count):
         assert lines[len(shown) - 1] == ""  # a table is not cut
     unbroken = demo["first_tables"]([f"line {number}" for number in range(count)])
     assert len(unbroken) == min(count, 24)
+
+
+def test_a_command_is_printed_within_the_width_of_a_terminal(demo):
+    typed = demo["typed"]
+    assert typed(["qualms", "list"]) == ["$ qualms list"]
+    words = ["qualms", "score", *(f"folder/file_{n}.npz" for n in range(9)), "a b"]
+    lines = typed(words)
+    assert len(lines) > 1
+    assert max(map(len, lines)) <= 80
+    assert all(line.endswith(" \\") for line in lines[:-1])
+    joined = "\n".join(lines).removeprefix("$ ").replace("\\\n", "")
+    assert shlex.split(joined) == words
+    assert "x" * 200 in "".join(typed(["qualms", "check", "x" * 200]))

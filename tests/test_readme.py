@@ -38,7 +38,7 @@ def test_every_command_of_the_readme_works_in_order(tmp_path):
     )
     assert done.returncode == 0, done.stdout[-4000:]
     for page in (
-        "demo",
+        "demo/site",
         *(f"runs/{n}/demo" for n in ("retina", "regression", "values", "url")),
     ):
         assert (tmp_path / "qualms" / page / "index.html").exists()

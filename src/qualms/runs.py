@@ -6,6 +6,7 @@
         spec.json           what the run is
         environment.json    what it runs on: versions, device, command
         lock                held by the process that works on the run
+        owner.txt           the name of that process, to notice locks without effect
         log.txt             all output of this process
         log.jsonl           one line for each epoch
         items.json          the training items that a rule chose
@@ -27,7 +28,7 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
@@ -73,6 +74,21 @@ class RunCosts(NamedTuple):
     """Seconds to predict the crop of an item, if crops are predicted."""
 
 
+class RunLosses(NamedTuple):
+    """Lost processes of a run that is not done."""
+
+    lost: int = 0
+    """How often its process or its machine was lost."""
+    killed: int = 0
+    """How often its process was lost, and its machine was not."""
+    error: str = ""
+    """Why it is not tried again; '' if it is."""
+
+
+REQUEST = "requested.json"
+"""File in the folder of a benchmark that lists the runs that were asked for last."""
+
+
 class RunState(NamedTuple):
     """What a listing of thousands of runs reads of each."""
 
@@ -85,17 +101,6 @@ class RunState(NamedTuple):
     """Seconds of its training, where it is done."""
     finished: str | None
     """When it was done, in UTC."""
-
-
-class RunLosses(NamedTuple):
-    """Lost processes of a run that is not done."""
-
-    lost: int = 0
-    """How often its process or its machine was lost."""
-    killed: int = 0
-    """How often its process was lost, and its machine was not."""
-    error: str = ""
-    """Why it is not tried again; '' if it is."""
 
 
 class RunProgress(NamedTuple):
@@ -124,6 +129,35 @@ def sibling(folder: Path, run: str) -> Path:
 def lock_path(folder: Path) -> Path:
     """Return the lock file of the process that works on the run."""
     return folder / "lock"
+
+
+def sign(folder: Path) -> None:
+    """Write the name of this process to a run folder that it has locked."""
+    _write(folder / "owner.txt", _process_name())
+
+
+def check_signed(folder: Path) -> None:
+    """Raise if another process has taken a run folder that this one has locked.
+
+    Some network file systems have locks that reach no further than one machine.
+
+    Raises:
+        LockError: It says which process has the folder now.
+    """
+    try:
+        owner = (folder / "owner.txt").read_text(encoding="utf-8")
+    except FileNotFoundError:  # the folder was removed, or an older version has it
+        return
+    if owner != _process_name():
+        raise LockError(
+            f"{folder} was locked by this process, and {owner} works there as well:"
+            " locks of this file system reach no further than one machine; mount it"
+            " with locks, or choose a folder on another disk"
+        )
+
+
+def _process_name() -> str:
+    return f"process {os.getpid()} on {platform.node() or 'this machine'}"
 
 
 def log_path(folder: Path) -> Path:
@@ -320,6 +354,23 @@ def read_progress(folder: Path) -> RunProgress | None:
         epochs=tuple(filter(None, map(_line_object, lines))),
         sign=last_change(folder),
     )
+
+
+def note_request(out: Path, specs: Iterable[RunSpec]) -> None:
+    """Note below `out` which runs were asked for last, for those who watch them."""
+    hashes: dict[str, list[str]] = {}
+    for spec in specs:
+        hashes.setdefault(spec.benchmark, []).append(spec.hash)
+    for benchmark, runs in hashes.items():
+        folder = out / benchmark
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(folder / REQUEST, json.dumps({"runs": runs}))
+
+
+def requested_runs(folder: Path) -> tuple[str, ...]:
+    """Return the hashes of the runs that were asked for last of a benchmark."""
+    runs = _read(folder / REQUEST).get("runs")
+    return tuple(map(str, runs)) if isinstance(runs, list) else ()
 
 
 def read_state(folder: Path) -> RunState | None:

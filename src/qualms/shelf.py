@@ -117,6 +117,37 @@ def include(paths: Iterable[str | Path]) -> None:
         raise
 
 
+class IncludedPath(NamedTuple):
+    """An included file or folder, with the code of its parts."""
+
+    folder: Path
+    """The folder that the names of the files start from."""
+    name: str
+    """The name of the file in it; '' where the folder itself is included."""
+    files: Mapping[str, bytes]
+    """What its parts are made of: files of Python, and those that they import."""
+
+
+def included_paths() -> tuple[IncludedPath, ...]:
+    """Return all included paths, to include them on another machine."""
+    return tuple(map(_read_included, _paths(os.environ.get(_VARIABLE, ""))))
+
+
+def including(paths: Iterable[Path]) -> dict[str, str]:
+    """Return the environment of a process that includes these paths, and no others."""
+    return {_VARIABLE: os.pathsep.join(map(str, paths))}
+
+
+def _read_included(text: str) -> IncludedPath:
+    path = Path(text)
+    folder, name = (path.parent, path.name) if path.is_file() else (path, "")
+    files = {file for start in _python_files(path) for file in _with_imports(start)}
+    contents = {
+        file.relative_to(folder).as_posix(): file.read_bytes() for file in files
+    }
+    return IncludedPath(folder, name, contents)
+
+
 def outside_parts(shelf: str) -> Mapping[str, OutsidePart]:
     """Return the parts of `shelf` that live outside the package, by name.
 

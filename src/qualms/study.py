@@ -99,6 +99,8 @@ class Config:
     """Written as for `-o`: `lr` is an option of training, `method.rate` of a part."""
     method: str = ""
     """Whose runs take it; '' for all runs."""
+    selection: str = ""
+    """The selection by which it was chosen, where no variant that takes it says so."""
     note: str = ""
 
     def of(self, part: str) -> dict[str, Any]:

@@ -91,7 +91,7 @@ def test_classes_of_a_table_go_by_the_file_that_names_them(place):
     plain = predicted(place)[0].arrays
     found, said = predicted(place, "--classes", other, source="items.csv")
     assert found.arrays["target"].tolist() == [1, 1, 2, 2, 0, 0]
-    assert found.header.about["classes"] == ["owl", "cat", "dog"]
+    assert found.header.classes == ("owl", "cat", "dog")
     assert found.arrays["group"].tolist() == ["a", "b"] * 3
     assert found.arrays["shifted"].tolist() == [False] * 4 + [True] * 2
     assert np.allclose(found.arrays["probs"], plain["probs"])

@@ -187,6 +187,38 @@ def test_the_page_is_written_and_named(file, tmp_path):
     assert "page.html" in result.output
 
 
+def test_the_page_shows_the_items_and_neighbours_of_files(file, tmp_path):
+    out = tmp_path / "page.html"
+    assert run("score", file, "--resamples", 0, "--html", out).exit_code == 0
+    text = out.read_text("utf-8")
+    assert 'id="page-items"' in text
+    assert "Most certain mistakes" in text
+    angle = np.arange(12) * 0.5
+    arrays = {
+        "embedding": np.stack([np.cos(angle), np.sin(angle)], 1),
+        "target": np.arange(12) // 2,
+        "uncertainty/mine": np.linspace(0, 1, 12),
+    }
+    embedding = predictions.write(tmp_path / "embedding.npz", arrays)
+    assert run("score", embedding, "--resamples", 0, "--html", out).exit_code == 0
+    text = out.read_text("utf-8")
+    assert 'id="page-neighbours"' in text
+    assert "Most certain queries" in text
+    assert 'id="page-items"' not in text
+
+
+def test_the_page_of_logits_has_scores_alone(tmp_path):
+    logits = np.array([[2.0, -1.0], [-3.0, 1.0], [0.5, 0.0], [-1.0, 4.0]])
+    arrays = {"target": [0, 1, 1, 1], "probs": logits}
+    path = tmp_path / "logits.npz"
+    np.savez(path, **arrays)
+    out = tmp_path / "page.html"
+    result = run("score", path, "--logits", "--resamples", 0, "--html", out)
+    assert result.exit_code == 0, result.output
+    assert 'id="page-files"' in out.read_text("utf-8")
+    assert 'id="page-items"' not in out.read_text("utf-8")
+
+
 def test_a_page_that_cannot_be_written_is_refused_before_the_work(
     file, tmp_path, capsys, monkeypatch
 ):
@@ -196,7 +228,7 @@ def test_a_page_that_cannot_be_written_is_refused_before_the_work(
     monkeypatch.setattr("qualms.evaluate.score_files", lambda *_, **__: 1 / 0)
     monkeypatch.setattr("os.fsync", full)
     message = fails(["score", file, "--html", tmp_path / "p.html"], capsys, monkeypatch)
-    assert "p.html: No space left on device; free 2 MB there" in message
+    assert "p.html: No space left on device; free 4 MB there" in message
     assert [path.name for path in tmp_path.iterdir()] == ["mine.npz"]
 
 

@@ -99,3 +99,46 @@ def test_intervals_of_coverage_hold_over_new_validation_and_test_items():
         each.append((row.value, row.low, row.high))
     value, low, high = np.array(each).T
     assert ((low <= value.mean()) & (value.mean() <= high)).mean() >= 0.9
+
+
+@pytest.fixture(scope="module")
+def grouped():
+    """Sets of items of two sites, of which one is noisy in test and validation."""
+    noisy = items(3, 400, noise=2.0)
+    val = {name: np.concatenate([VAL[name], noisy[name]]) for name in VAL}
+    val["group/site"] = np.repeat(["a", "b"], 400)
+    test = {**TEST, "group/site": np.where(TEST["shifted"], "b", "a")}
+    return qualms.score(test, val=val, options=ScoreOptions(alpha=0.2, by_group=True))
+
+
+def test_thresholds_by_group_cover_every_group(grouped):
+    for site in "ab":
+        at = grouped.row(
+            "set_coverage", subset=f"all/group/site={site}", sets="lac by site"
+        )
+        assert at.value == pytest.approx(0.8, abs=0.05)
+    plain = [
+        grouped.row("set_coverage", subset=f"all/group/site={site}", sets="lac").value
+        for site in "ab"
+    ]
+    assert plain[0] - plain[1] > 0.1
+
+
+def test_label_shift_sets_are_those_of_the_public_functions(grouped, results):
+    mask = ~TEST["shifted"]
+    weight = scores.label_shift_weights(
+        **{f"val_{k}": v for k, v in VAL.items()}, probs=TEST["probs"][mask]
+    )
+    fitted = scores.fit_label_shift_sets(**VAL, weight=weight, alpha=0.2)
+    wanted = scores.set_coverage(
+        fitted.apply(TEST["probs"][mask]), TEST["target"][mask]
+    )
+    row = results.row("set_coverage", subset="in_domain", sets="lac, label shift")
+    assert row.value == wanted
+    assert row.low < row.value < row.high
+
+
+def test_further_alphas_have_their_own_sets():
+    found = qualms.score(TEST, val=VAL, alpha=(0.2, 0.05))
+    at = found.row("set_coverage", sets="lac", alpha=0.05)
+    assert at.value > found.row("set_coverage", sets="lac").value

@@ -23,11 +23,15 @@ RNG = random.SystemRandom()
 
 @contextmanager
 def served(environment):
-    """Start the server; yield its address."""
-    subprocess.run([sys.executable, "-m", "venv", environment], check=True)
-    python = environment / "bin/python"
-    install = [python, "-m", "pip", "install", "-q", REQUIREMENT]
-    subprocess.run(install, check=True, capture_output=True)
+    """Start the server; yield its address.
+
+    QUALMS_MOTO names the Python of an environment that has moto already.
+    """
+    python = os.environ.get("QUALMS_MOTO") or environment / "bin/python"
+    if "QUALMS_MOTO" not in os.environ:
+        subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+        install = [python, "-m", "pip", "install", "-q", REQUIREMENT]
+        subprocess.run(install, check=True, capture_output=True)
     port = free_port()
     with subprocess.Popen(
         [python, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],

@@ -6,6 +6,7 @@ import numpy as np
 
 from launch.fakes import train_until_killed
 from qualms.launch import prepare_datasets, run_all
+from qualms.launch.engine import Engine
 from qualms.predictions import read
 from qualms.spec import Part, RunSpec
 
@@ -52,7 +53,7 @@ def test_a_killed_run_resumes_to_the_same_bits_whatever_the_workers(tmp_path):
 
     whole = launch("whole", workers=2)
     killed = partial(train_until_killed, specs[-1], 2)
-    broken = launch("broken", workers=1, work=killed, retries=0)
+    broken = launch("broken", workers=1, work=killed, engine=Engine(retries=0))
     assert [broken[seed].status for seed in range(3)] == ["failed", "done", "failed"]
     assert "SIGKILL" in broken[0].error
     assert "training option 'lr' must be a number" in broken[2].error

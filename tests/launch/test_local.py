@@ -18,6 +18,7 @@ from launch.fakes import spec, working_on
 from qualms.datasets import cores
 from qualms.launch import default_workers, pending_runs, prepare_datasets, run_all
 from qualms.launch._devices import devices_for, threads_for
+from qualms.launch.engine import Engine
 from qualms.launch.local import batches
 from qualms.runs import run_folder
 from qualms.spec import ItemRule, Part, RunSpec
@@ -109,7 +110,7 @@ def test_a_run_leaves_its_spec_its_environment_and_its_log(out, data):
 def test_failed_and_killed_runs_do_not_stop_the_others(out, data):
     behaviours = ["fail", "killed", "", "break", "leave", "forget", "full", ""]
     specs = [spec(i, behave=behave) for i, behave in enumerate(behaviours)]
-    outcomes = launch(specs, out, data, workers=2, retries=0)
+    outcomes = launch(specs, out, data, workers=2, engine=Engine(retries=0))
     assert [outcomes[i].status for i in range(8)] == [
         "done" if behave == "" else "failed" for behave in behaviours
     ]
@@ -460,7 +461,6 @@ def test_a_folder_that_cannot_be_written_is_told_before_anything_starts(
     [
         ({"workers": 0}, "workers must be at least 1, got 0"),
         ({"together": -1}, "together must be at least 1, got -1"),
-        ({"retries": -1}, "retries must be at least 0, got -1"),
         ({"device": "cuda"}, "no GPU is visible"),
         ({"device": "cuda:1"}, "got 'cuda:1' and 0 GPUs are visible"),
         ({"device": "cuda:0,1"}, "got 'cuda:0,1' and 0 GPUs are visible"),
@@ -487,7 +487,7 @@ def test_workers_are_shared_out_over_the_gpus(monkeypatch):
     assert devices_for("auto") == devices_for("cuda") == ["cuda:0", "cuda:1"]
     assert devices_for("cuda:1") == ["cuda:1"]
     assert default_workers("auto") == 2
-    assert threads_for("cuda:0", 1) == cores()
+    assert threads_for("cuda:0", cores()) == cores()
     monkeypatch.setitem(sys.modules, "torch", with_gpus(0))
     assert devices_for("auto") == ["cpu"]
     assert default_workers("auto") == cores()

@@ -15,6 +15,7 @@ from qualms.report import Column, Table, TableCell, TableLine, digits, print_tab
 from qualms.report._csv_files import write_table_csv
 from qualms.report._html import html_table
 from qualms.report._latex import latex_table
+from qualms.report.table import remarks
 from qualms.results import Summary
 
 HOSTILE = "</td><script>alert(1)</script>[bold]\x1b[31m_%&#$~^\\{}"
@@ -271,3 +272,21 @@ def test_a_line_stands_only_in_the_blocks_that_have_its_numbers():
     for row in range(4):
         assert text.count(f"line {row}") == 1
         assert f"a section with a title that is longer than its column {row}" in text
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [(1, "column 0"), (3, "column 0; column 1; column 2"), (4, "4 columns")],
+)
+def test_a_reason_that_many_columns_share_says_how_many_they_are(columns, words):
+    cells = (TableCell(mean=1.0, no_interval="one seed"),) * columns
+    shown = Table(
+        name="t",
+        title="T",
+        columns=tuple(Column(label=f"column {n}") for n in range(columns)),
+        lines=(
+            TableLine(labels=("a",), cells=cells),
+            TableLine(labels=("b",), cells=(TableCell(mean=2.0),) * columns),
+        ),
+    )
+    assert remarks(shown) == [f"{words} of a: no interval: one seed"]

@@ -9,6 +9,7 @@ import pytest
 from qualms.scores.conformal import (
     accept,
     conformal_offset,
+    mondrian_offset,
     prediction_rate,
     selection_threshold,
     weighted_conformal_offset,
@@ -139,3 +140,37 @@ def test_a_nan_threshold_is_refused():
     with pytest.raises(ValueError, match="threshold must be a number, got nan"):
         accept([1.0], math.nan)
     assert accept([1.0], math.inf).all()
+
+
+def test_mondrian_offsets_are_those_of_each_group_alone():
+    rng = np.random.default_rng(0)
+    group = rng.choice(["a", "b"], 80)
+    target = rng.normal(size=80) * np.where(group == "a", 1.0, 5.0)
+    zeros = np.zeros(80)
+    found = mondrian_offset(zeros, zeros, target, group, ["b", "a", "new"], alpha=0.1)
+    for place, name in enumerate("ba"):
+        own = group == name
+        alone = conformal_offset(zeros[own], zeros[own], target[own], alpha=0.1)
+        assert found[place] == alone
+    assert found[2] == math.inf
+
+
+def test_mondrian_intervals_cover_every_group():
+    rng = np.random.default_rng(0)
+    inside = {"a": [], "b": []}
+    for _ in range(200):
+        group = np.repeat(["a", "b"], [60, 60])
+        wide = np.where(group == "a", 1.0, 5.0)
+        target, new = rng.normal(size=(2, 120)) * wide
+        zeros = np.zeros(120)
+        offset = mondrian_offset(zeros, zeros, target, group, group, alpha=0.2)
+        for name, found in inside.items():
+            found.append((np.abs(new) <= offset)[group == name].mean())
+    assert all(0.79 < np.mean(found) < 0.825 for found in inside.values())
+
+
+def test_groups_must_fit_the_items():
+    with pytest.raises(ValueError, match="group must have shape"):
+        mondrian_offset([0.0], [0.0], [1.0], ["a", "b"], ["a"], alpha=0.1)
+    with pytest.raises(ValueError, match="test_group must have shape"):
+        mondrian_offset([0.0], [0.0], [1.0], ["a"], [["a"]], alpha=0.1)

@@ -4,10 +4,11 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from qualms import scores
 
-RULES = ("lac", "aps", "raps")
+RULES = ("lac", "aps", "raps", "saps")
 
 
 def items(seed, n=60, classes=8):
@@ -21,6 +22,8 @@ def by_hand(row, label, rule):
     if rule == "lac":
         return 1 - row[label]
     first = [p for p in row if p >= row[label]]
+    if rule == "saps":
+        return max(row) + 0.2 * (len(first) - 1)
     extra = 0.01 * max(len(first) - 5, 0) if rule == "raps" else 0.0
     return sum(first) + extra
 
@@ -137,4 +140,61 @@ def test_scores_of_sets_by_hand():
 )
 def test_refusals_are_sentences(call, message):
     with pytest.raises(ValueError, match=message):
+        call()
+
+
+def _shifted_items(share, n, seed):
+    """Two classes, their images fixed, of which a share is of class 1, the hard one."""
+    rng = np.random.default_rng(seed)
+    target = (rng.random(n) < share).astype(int)
+    x = np.where(target == 1, rng.normal(1.0, 2.0, n), rng.normal(0.0, 0.5, n))
+    chance = [norm.pdf(x, 0.0, 0.5), norm.pdf(x, 1.0, 2.0)]  # in equal parts
+    return np.stack(chance, axis=1) / np.sum(chance, axis=0)[:, None], target
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_label_shift_sets_cover_where_plain_ones_do_not(known):
+    plain, weighted, weights = [], [], []
+    for seed in range(60):
+        val = _shifted_items(0.5, 400, seed)
+        new, target = _shifted_items(0.9, 2000, 1000 + seed)
+        weight = [0.2, 1.8] if known else scores.label_shift_weights(*val, new)
+        weights.append(weight)
+        for found, fitted in (
+            (plain, scores.fit_conformal_sets(*val, alpha=0.1)),
+            (weighted, scores.fit_label_shift_sets(*val, weight, alpha=0.1)),
+        ):
+            found.append(scores.set_coverage(fitted.apply(new), target))
+    assert np.mean(weights, axis=0) == pytest.approx([0.2, 1.8], abs=0.05)
+    assert np.mean(weighted) == pytest.approx(0.9, abs=0.015)
+    assert np.mean(plain) < 0.87
+
+
+def test_equal_weights_change_nothing():
+    probs, target = items(0)
+    fitted = scores.fit_label_shift_sets(probs, target, np.ones(8), alpha=0.2)
+    wanted = scores.fit_conformal_sets(probs, target, alpha=0.2)
+    assert fitted.threshold.tolist() == wanted.threshold.tolist()
+
+
+def test_a_class_that_was_never_seen_keeps_its_weight():
+    weight = scores.label_shift_weights([[0.8, 0.1, 0.1]], [0], [[0.2, 0.3, 0.5]])
+    assert weight.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (
+            lambda: scores.label_shift_weights([[0.5, 0.5]], [0], [[0.2, 0.3, 0.5]]),
+            "must have the 2 classes of val_probs",
+        ),
+        (
+            lambda: scores.fit_label_shift_sets([0.5], [0], [1.0, -1.0], alpha=0.1),
+            "weight must not be negative",
+        ),
+    ],
+)
+def test_mistakes_about_label_shift_are_sentences(call, words):
+    with pytest.raises(ValueError, match=words):
         call()

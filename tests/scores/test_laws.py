@@ -213,8 +213,9 @@ def test_every_score_of_members_or_classes_has_their_laws():
         "renaming": {"probs", "votes", "prediction", "raters"},
         "rounding": {"score", "uncertainty"},
     }
-    # These rank nothing, and the prediction of `pinball` is no class.
-    exempt = {"ncc", "crop_rate", "pinball"}
+    # These rank nothing, the prediction of `pinball` is no class, and grades have an
+    # order.
+    exempt = {"ncc", "crop_rate", "pinball", "quadratic_kappa"}
     for law, arguments in wanted.items():
         lawful = {case.score.__name__ for case in CASES if law in case.laws}
         for name in scores.__all__:

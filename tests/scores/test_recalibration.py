@@ -5,9 +5,11 @@ import dataclasses
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
-from scipy.special import softmax
+from scipy.special import expit, softmax
 from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
 
+from qualms import scores
 from qualms.scores.proper import nll
 from qualms.scores.ranking import auroc
 from qualms.scores.recalibration import Temperature, fit_isotonic, fit_temperature
@@ -139,3 +141,99 @@ def test_other_classes_than_those_of_the_fit_are_refused():
 def test_records_are_frozen():
     with pytest.raises(dataclasses.FrozenInstanceError):
         Temperature(value=1.0).value = 2.0
+
+
+def _overconfident(n, seed=0):
+    rng = np.random.default_rng(seed)
+    logits = 2 * rng.normal(size=n)
+    return expit(1.8 * logits + 0.5), (rng.random(n) < expit(logits)).astype(int)
+
+
+def test_vector_scaling_of_two_classes_is_logistic_regression():
+    prob, target = _overconfident(800)
+    mapped = scores.fit_vector(prob, target).apply(prob)[:, 1]
+    logs = np.log(np.stack([1 - prob, prob], axis=1))
+    model = LogisticRegression(C=np.inf, tol=1e-10, max_iter=5000).fit(logs, target)
+    # Each class has a weight of its own: the two logarithms are two features.
+    assert mapped == pytest.approx(model.predict_proba(logs)[:, 1], abs=2e-3)
+
+
+def test_dirichlet_maps_are_at_their_penalised_optimum():
+    rng = np.random.default_rng(0)
+    probs, target = rng.dirichlet([1] * 3, 500), rng.integers(3, size=500)
+    fit = scores.fit_dirichlet(probs, target)
+    sharpness = 1 / scores.fit_temperature(probs, target).value
+
+    def penalised(weight, bias):
+        mapped = type(fit)(weight=weight, bias=bias).apply(probs)
+        away = np.sum((weight - sharpness * np.eye(3)) ** 2) + np.sum(bias**2)
+        return scores.nll(mapped, target) + 1e-3 * away
+
+    best = penalised(fit.weight, fit.bias)
+    for _ in range(30):
+        moved = fit.weight + 0.05 * rng.normal(size=(3, 3))
+        assert penalised(moved, fit.bias + 0.05 * rng.normal(size=3)) > best
+
+
+def test_histogram_binning_by_hand():
+    fit = scores.fit_histogram(
+        [0.1, 0.2, 0.3, 0.7, 0.8, 0.9], [0, 0, 1, 1, 1, 0], bins=2
+    )
+    # (1 + 1) / (3 + 2) below .7, and (2 + 1) / (3 + 2) from there on.
+    assert fit.apply([0.0, 0.69, 0.7])[:, 1] == pytest.approx([0.4, 0.4, 0.6])
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_venn_abers_equals_isotonic_regression_with_the_item_added(ties):
+    rng = np.random.default_rng(1)
+    prob = rng.random(40).round(1) if ties else rng.random(40)
+    target = (rng.random(40) < prob).astype(int)
+    new = np.concatenate([rng.random(15), prob[:5], [0.0, 1.0]])
+    ours = scores.fit_venn_abers(prob, target).apply(new)[:, 1]
+    for value, found in zip(new, ours, strict=True):
+        p = [
+            IsotonicRegression()
+            .fit(np.append(prob, value), np.append(target, added))
+            .predict([value])[0]
+            for added in (0, 1)
+        ]
+        assert found == pytest.approx(p[1] / (1 - p[0] + p[1]), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        scores.fit_vector,
+        scores.fit_dirichlet,
+        scores.fit_histogram,
+        scores.fit_venn_abers,
+    ],
+)
+class TestEveryMap:
+    def test_it_lowers_the_nll_of_new_items(self, fit):
+        mapped = fit(*_overconfident(2000)).apply(_overconfident(4000, 1)[0])
+        prob, target = _overconfident(4000, 1)
+        assert scores.nll(mapped, target) < scores.nll(prob, target) - 0.03
+
+    @pytest.mark.parametrize("classes", [2, 3, 9])
+    @pytest.mark.parametrize("n", [1, 3, 10, 200])
+    def test_it_gives_probabilities_of_any_number_of_items(self, fit, classes, n):
+        rng = np.random.default_rng(n)
+        probs = rng.dirichlet([0.3] * classes, n)
+        mapped = fit(probs, rng.integers(classes, size=n)).apply(probs)
+        assert mapped.shape == (n, classes)
+        assert mapped.min() >= 0.0
+        assert mapped.sum(axis=1) == pytest.approx(np.ones(n))
+
+    @pytest.mark.parametrize("right", [True, False])
+    def test_saturated_items_that_are_all_right_or_wrong_are_no_failure(
+        self, fit, right
+    ):
+        prob = np.array([0.0, 1.0] * 10, np.float32)
+        target = (prob if right else 1 - prob).astype(int)
+        assert np.isfinite(fit(prob, target).apply(prob)).all()
+
+    def test_other_classes_are_refused(self, fit):
+        fitted = fit([0.1, 0.9], [0, 1])
+        with pytest.raises(ValueError, match="must have the 2 classes of the fit"):
+            fitted.apply([[0.2, 0.3, 0.5]])

@@ -10,6 +10,7 @@ from scipy import stats
 from sklearn import metrics
 from torchmetrics.functional.regression import continuous_ranked_probability_score
 
+from qualms import scores
 from qualms.scores.intervals import coverage
 from qualms.scores.regression import (
     crps_ensemble,
@@ -183,3 +184,26 @@ def test_shapes_that_do_not_fit_are_refused():
         pool_gaussian([[1.0, 2.0]], [[1.0]])
     with pytest.raises(ValueError, match="at least one alpha"):
         regression_ece([0.0], [1.0], [0.0], alphas=[])
+
+
+def test_pit_is_the_normal_distribution_function():
+    rng = np.random.default_rng(0)
+    mean, var = rng.normal(size=50), rng.random(50) + 0.1
+    target = rng.normal(size=50)
+    wanted = stats.norm.cdf(target, mean, np.sqrt(var))
+    assert scores.item_pit(mean, var, target) == pytest.approx(wanted)
+    assert scores.pit_mean(mean, var, target) == pytest.approx(wanted.mean())
+    spread = 12 * np.mean((wanted - 0.5) ** 2)
+    assert scores.pit_spread(mean, var, target) == pytest.approx(spread)
+
+
+def test_pit_of_no_variance_is_at_its_ends():
+    found = scores.item_pit([1.0, 1.0, 1.0], [0.0, 0.0, 0.0], [0.0, 1.0, 2.0])
+    assert found.tolist() == [0.0, 0.5, 1.0]
+
+
+def test_narrow_gaussians_have_a_large_pit_spread():
+    rng = np.random.default_rng(0)
+    zeros, target = np.zeros(4000), rng.normal(size=4000)
+    assert scores.pit_spread(zeros, zeros + 1.0, target) == pytest.approx(1, abs=0.05)
+    assert scores.pit_spread(zeros, zeros + 0.25, target) > 1.5

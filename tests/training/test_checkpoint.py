@@ -91,7 +91,7 @@ def test_two_checkpoints_are_kept_while_training_and_one_afterwards(
     assert held(tmp_path, "checkpoint.previous.pt")["stand"]["epoch"] == 1
     run_alone(spec, made.dataset(), tmp_path)
     assert not (tmp_path / "checkpoint.previous.pt").exists()
-    assert held(tmp_path).keys() == {"hash", "network", "stand"}
+    assert held(tmp_path).keys() == {"hash", "data", "network", "stand"}
 
 
 def cut(path):
@@ -269,7 +269,7 @@ def test_predictions_of_weights_that_were_lost_are_made_again(
 def test_the_names_in_a_checkpoint_stay_since_older_ones_must_load(shelf, tmp_path):
     with pytest.raises(InterruptedError):
         run_alone(made.spec(), made.dataset(), tmp_path, callbacks=_StopsAfterAnEpoch())
-    names = {"hash", "network", "optimiser", "scaler", "stand"}
+    names = {"hash", "data", "network", "optimiser", "scaler", "stand"}
     assert held(tmp_path).keys() == names
     state = held(tmp_path)["stand"]
     plain = {"epoch", "seconds", "fit_seconds", "fitted"}

@@ -1,9 +1,12 @@
 """`qualms run`: print the plan of its runs, and what was judged."""
 
 import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 import typer
 from rich.console import Console
@@ -15,6 +18,26 @@ from qualms.runs import run_folder, why_failed
 from qualms.spec import RunSpec
 from qualms.study import RunPlan
 from qualms.wording import plural
+
+
+@contextmanager
+def stopping_on_request() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM, which schedulers send, end a command in a sentence."""
+    received = [signal.SIGINT]
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        received.append(signal.Signals(number))
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    except KeyboardInterrupt:
+        name = {signal.SIGINT: "interrupted"}.get(received[-1], "asked to stop")
+        typer.echo(f"{name}; finished work is kept, run again to go on", err=True)
+        raise typer.Exit(128 + received[-1]) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def show_plans(plans: Sequence[RunPlan], resources: Resources) -> None:

@@ -28,7 +28,13 @@ def run(
         ),
     ] = None,
     preset: Annotated[str, typer.Option(help="demo, small or paper.")] = "demo",
-    config: Annotated[str, typer.Option(help="A named set of options.")] = "",
+    config: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|FILE.toml",
+            help="A named set of options, or the best.toml of a search.",
+        ),
+    ] = "",
     methods: Annotated[
         str,
         typer.Option(
@@ -57,6 +63,26 @@ def run(
     together: Annotated[
         int | None, typer.Option(min=1, help="Seeds that one process trains at once.")
     ] = None,
+    launcher: Annotated[
+        str, typer.Option(help="local, or ray: on the nodes of a Ray cluster.")
+    ] = "local",
+    address: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="The Ray cluster; one of its own by default.",
+            show_default=False,
+        ),
+    ] = "",
+    cpus: Annotated[
+        float | None, typer.Option(help="Ray: cores of each process; 1 by default.")
+    ] = None,
+    gpus: Annotated[
+        float | None, typer.Option(help="Ray: GPUs of each process, e.g. 0.5.")
+    ] = None,
+    retries: Annotated[
+        int, typer.Option(help="New attempts after a process or node was lost.")
+    ] = 3,
     option: Annotated[
         list[str] | None,
         typer.Option("-o", help="epochs=3, method.rate=0.2, network.width=8 ..."),
@@ -83,8 +109,13 @@ def run(
     continue. Exit code 1 means that runs failed, which are listed with their logs, or
     that predictions cannot be read, which are listed with what to do.
     """
-    from qualms.cli._running import show_brief, show_judged, show_plans
-    from qualms.launch import RunRequest, parse_options
+    from qualms.cli._running import (
+        show_brief,
+        show_judged,
+        show_plans,
+        stopping_on_request,
+    )
+    from qualms.launch import Engine, RunRequest, parse_options
     from qualms.launch.benchmarking import (
         ResultsOutput,
         check_plans,
@@ -103,7 +134,14 @@ def run(
         options=parse_options(option or []),
     )
     resources = resources_for(
-        out, data, workers=workers, device=device, together=together
+        out,
+        data,
+        workers=workers,
+        device=device,
+        together=together,
+        engine=Engine(
+            launcher=launcher, address=address, cpus=cpus, gpus=gpus, retries=retries
+        ),
     )
     plans = plans_for(benchmark, request, resources, source)
     if dry_run:
@@ -113,15 +151,9 @@ def run(
         return
     command = shlex.join(["qualms", *sys.argv[1:]])
     show = show_brief if brief else show_judged
-    try:
+    output = ResultsOutput(command, show=show) if judge else None
+    with stopping_on_request():
         report = run_plans(
-            plans,
-            resources,
-            named="/" in benchmark,
-            output=ResultsOutput(command, show=show) if judge else None,
-            brief=brief,
+            plans, resources, named="/" in benchmark, output=output, brief=brief
         )
-    except KeyboardInterrupt:
-        typer.echo("interrupted; finished work is kept, run again to go on", err=True)
-        raise typer.Exit(130) from None
     raise typer.Exit(0 if report.is_complete else 1)

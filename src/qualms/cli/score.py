@@ -107,10 +107,10 @@ def score(
     ] = 1000,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     alpha: Annotated[
-        float | None,
+        list[float] | None,
         typer.Option(
             help="Intervals aim at coverage 1 - alpha, where the header states no"
-            " alpha; 0.1 by default."
+            " alpha; 0.1 by default. May be repeated."
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
@@ -145,6 +145,9 @@ def score(
         list[int] | None,
         typer.Option(help="Number of a class that is positive; 1 of two classes."),
     ] = None,
+    ordinal: Annotated[
+        bool, typer.Option("--ordinal", help="Classes are grades: quadratic kappa.")
+    ] = False,
     confidence: Annotated[float, typer.Option(help="Of promised thresholds.")] = 0.9,
     gallery: Annotated[
         Path | None,
@@ -177,6 +180,7 @@ def score(
         "level": level,
         "seed": seed,
         "nearest": tuple(nearest or ()),
+        "ordinal": ordinal,
         "points": PointOptions(
             thresholds=tuple(threshold or ()),
             meets=targets(meets),
@@ -185,6 +189,7 @@ def score(
             positive=tuple(positive or ()),
             confidence=confidence,
         ),
+        "curve_points": _curve_points(whole=every or curves is not None),
     }
     options = ScoreOptions(
         by_group=by_group, subset=subset, uncertainty=uncertainty, **more
@@ -197,7 +202,7 @@ def score(
         task=task,
         logits=logits,
         renormalise=renormalise,
-        alpha=alpha,
+        alpha=alpha or None,
         raters=raters or (),
     )
     with _progress(options, quiet=as_json) as watched:
@@ -212,7 +217,7 @@ def score(
         if html is not None:
             from qualms.report.site import write_page
 
-            write_page(scored, html, command=_command())
+            write_page(scored, html, command=_command(), sources=files)
             written.insert(0, html)
     finally:  # scores are printed even if the disk is full
         if as_json:
@@ -225,6 +230,13 @@ def score(
                 differences=compare,
                 written=written,
             )
+
+
+def _curve_points(*, whole: bool) -> int | None:
+    """Return how many points of a curve are needed: JSON and pages hold no more."""
+    from qualms.evaluate.drawings import CURVE_POINTS
+
+    return None if whole else CURVE_POINTS
 
 
 def _check_writable(

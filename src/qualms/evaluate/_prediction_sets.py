@@ -25,7 +25,7 @@ from qualms.inference import (
     quantile_influence,
     worst_stratum_influence,
 )
-from qualms.scores.conformal import rank_reaching
+from qualms.scores.conformal import rank_reaching, thresholds_by_group
 from qualms.scores.conformal_sets import (
     FREE,
     conforms,
@@ -99,10 +99,80 @@ def conformal_entries(
             yield from _entries(sets, subset, (index, val_rows), alpha)
 
 
+def group_entries(
+    test: Probabilities,
+    val: Probabilities,
+    groups: tuple[NDArray[Any], NDArray[Any]],
+    chosen: Mapping[str, Index],
+    *,
+    alpha: float,
+    name: str,
+) -> Iterator[Entry]:
+    """Yield entries of sets whose threshold is that of the item's group.
+
+    Items of groups with too few validation items are left out. `groups` are those of
+    the test and of the validation items, and `name` says by what they are grouped.
+    """
+    values = own_nonconformity(*val, rule="lac")
+    threshold = thresholds_by_group(values, groups[1], groups[0], alpha=alpha)
+    if np.isinf(threshold).all():
+        return
+    at = np.where(np.isinf(threshold), 1.0, threshold)
+    target_values, sizes = _target_values_and_sizes(test, "lac", at[None, :, None])
+    sets = _Sets(
+        name=f"lac by {name}",
+        classes=test.probs.shape[1],
+        target_values=target_values,
+        threshold=at,
+        size={np.nan: sizes[0]},
+        statistic=None,
+    )
+    for subset, index in chosen.items():
+        rows = index[np.isfinite(threshold[index])]
+        if len(rows):
+            yield from _entries(sets, subset, (rows, rows), alpha)
+
+
+def label_shift_entries(
+    test: Probabilities,
+    val: Probabilities,
+    chosen: Mapping[str, Index],
+    *,
+    alpha: float,
+) -> Iterator[Entry]:
+    """Yield entries of sets for the classes that each subset seems to have.
+
+    How frequent these are is estimated from what is predicted for the subset, without
+    its targets.
+    """
+    for subset, index in chosen.items():
+        some = Probabilities(test.probs[index], test.target[index])
+        weight = scores.label_shift_weights(*val, some.probs)
+        fitted = scores.fit_label_shift_sets(*val, weight, alpha=alpha)
+        target_values, sizes = _target_values_and_sizes(
+            some, "lac", fitted.threshold[None]
+        )
+        sets = _Sets(
+            name="lac, label shift",
+            classes=test.probs.shape[1],
+            target_values=target_values,
+            threshold=fitted.threshold[some.target],
+            size={np.nan: sizes[0]},
+            statistic=None,
+        )
+        own = np.arange(len(index))
+        for entry in _entries(sets, subset, (own, own), alpha):
+            yield replace(entry, index=index)
+
+
 def _all_sets(test: Probabilities, val: Probabilities, alpha: float) -> Iterator[_Sets]:
     # With few classes RAPS has nothing to penalise.
-    rules: tuple[scores.SetRule, ...] = ("lac", "aps", "raps")
-    for rule in rules if test.probs.shape[1] > FREE else rules[:2]:
+    rules: list[scores.SetRule] = ["lac", "aps"]
+    classes = test.probs.shape[1]
+    rules += ["raps"] if classes > FREE else []
+    # Of two classes the rank says no more than the probability.
+    rules += ["saps"] if classes > 2 else []
+    for rule in rules:
         yield _one_threshold(test, val, rule, alpha)
     if enough_of_each_class(val, alpha):
         yield _threshold_by_class(test, val, alpha)
@@ -150,7 +220,8 @@ def _target_values_and_sizes(
 ) -> tuple[Array, Array]:
     """Return (N,) nonconformity of targets; (T, N) how many classes conform.
 
-    Thresholds are (T, 1), or (T, C) with one for each class.
+    Thresholds are (T, 1), (T, C) with one for each class, or (T, N, 1) with one for
+    each item.
     """
     items, classes = test.probs.shape
     target_values, sizes = np.empty(items), np.empty((len(thresholds), items))
@@ -160,7 +231,8 @@ def _target_values_and_sizes(
         part = scores.nonconformity(test.probs[rows], rule=rule)
         target_values[rows] = part[np.arange(len(part)), test.target[rows]]
         for place, threshold in enumerate(thresholds):
-            sizes[place, rows] = conforms(part, threshold).sum(axis=1)
+            at = threshold[rows] if threshold.shape == (items, 1) else threshold
+            sizes[place, rows] = conforms(part, at).sum(axis=1)
     return target_values, sizes
 
 

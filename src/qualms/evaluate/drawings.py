@@ -1,6 +1,7 @@
 """Lines and bars that a page draws: referral curves, reliability, histograms."""
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from qualms import scores
 from qualms.arrays import Array, Flags, Index
 from qualms.evaluate.entry import Curve, Histogram
-from qualms.inference import wilson_ends
+from qualms.inference import Design, wilson_ends
 from qualms.scores import ReferralCurve
 
 BINS = 40
@@ -18,22 +19,43 @@ Z = 1.96
 """Of a 95 % interval."""
 ROC_GRID = np.linspace(0.0, 1.0, 51)
 """False positive rates at which ROC curves are read, so that they can be averaged."""
+CALIBRATION_GRID = np.linspace(0.0, 1.0, 51)
+"""Probabilities at which the smooth calibration curve is read."""
 POINTS = 500
 """At most so many points of a referral curve are drawn."""
+CURVE_POINTS = 400
+"""Points of a curve that JSON and pages hold at most."""
 
 
 def referral_curves(
-    probs: Array, target: Index, uncertainty: Array, *, subset: str, kind: str
+    probs: Array,
+    target: Index,
+    uncertainty: Array,
+    *,
+    subset: str,
+    kind: str,
+    most: int | None = None,
 ) -> Iterator[Curve]:
     """Yield accuracy and NLL after referral, and AUROC where there are two classes.
 
-    `kind` names the uncertainty, such as "entropy".
+    Args:
+        probs: (N, C) probabilities.
+        target: (N,) classes.
+        uncertainty: (N,) larger is referred first.
+        subset: Which items these are.
+        kind: Name of the uncertainty, such as "entropy".
+        most: Points of a curve that are kept at most; None for all.
     """
     names = ("accuracy", "nll", "auroc") if probs.shape[1] == 2 else ("accuracy", "nll")
     referred = np.zeros(0)
     for name in names:
         curve = scores.referral_curve(name, probs, target, uncertainty)
-        referred = referred if referred.size else curve.referred
+        value = curve.value
+        places = None if most is None or most >= len(value) else thin(value, limit=most)
+        if places is not None:
+            referred, value = places / len(value), value[places]
+        elif not referred.size:
+            referred = curve.referred
         yield Curve(
             name=f"referral_{name}",
             label=f"{scores.about(getattr(scores, name)).label} of the kept items",
@@ -41,8 +63,29 @@ def referral_curves(
             settings={"uncertainty": kind},
             x_label="share referred",
             x=referred,
-            y=curve.value,
+            y=value,
+            points=0 if places is None else len(curve.value),
         )
+
+
+def thin(y: Array, *, limit: int = CURVE_POINTS) -> Index:
+    """Return the numbers of the points to keep of a long curve.
+
+    These are both ends, and the lowest and highest of each of `limit` / 4 stretches. A
+    line through them covers the same pixels as one through all points, once a stretch
+    is no wider than a pixel.
+    """
+    if len(y) <= limit:
+        return np.arange(len(y))
+    edges = np.linspace(0, len(y), limit // 4 + 1).astype(np.int64)
+    points: list[int] = []
+    for start, stop in pairwise(edges):
+        piece = y[start:stop]
+        defined = np.flatnonzero(np.isfinite(piece))
+        inner = defined if defined.size else np.arange(1)
+        low, high = inner[piece[inner].argmin()], inner[piece[inner].argmax()]
+        points += [start, start + low, start + high, stop - 1]
+    return np.unique(points)
 
 
 def thinned_referral(curve: ReferralCurve, *, subset: str) -> Curve:
@@ -138,6 +181,41 @@ def reliability_curve(
         x_label="confidence",
         x=confidence,
         y=accuracy,
+        low=low,
+        high=high,
+    )
+
+
+def calibration_band(
+    prob: Array, positive: Flags, *, subset: str, design: Design
+) -> Curve:
+    """Return how often items with a P(y=1) are positive, with pointwise 95 % intervals.
+
+    The intervals are Wilson's of as many items as have the standard error of the curve,
+    summed over clusters; nan where there are too few items.
+    """
+    share, weight = scores.calibration_curve(prob, positive, CALIBRATION_GRID)
+    low, high = np.full((2, len(share)), np.nan)
+    for place in np.flatnonzero(~np.isnan(share)):
+        rate = share[place]
+        error = weight[place] * (positive - rate)
+        if design.cluster is not None:
+            error = np.bincount(design.cluster, error)
+        # Weights say how many items a point has where all of them are alike.
+        likely = rate * (1.0 - rate)
+        most = 1.0 / float(np.square(weight[place]).sum())
+        size = likely / max(float(np.square(error).sum()), 1e-300)
+        size = np.array([min(size, most) if likely > 1e-12 else most])
+        low[place], high[place] = np.concatenate(
+            wilson_ends(share[place : place + 1], size, Z)
+        )
+    return Curve(
+        name="calibration",
+        label="share of positive items",
+        subset=subset,
+        x_label="P(y=1)",
+        x=CALIBRATION_GRID,
+        y=share,
         low=low,
         high=high,
     )

@@ -23,6 +23,9 @@ from qualms.scores import Better, about
 from qualms.scores.resampling import score_of_copies
 from qualms.wording import suggest
 
+FEWEST_POINTS = 8
+"""Fewer points of a curve would not show how it runs."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Entry:
@@ -63,10 +66,10 @@ class Entry:
     """The best value, where that is neither the lowest nor the highest."""
     ranked: bool = True
     """Whether files, or rows of a table, are ranked by it."""
-    uncertainty: Array | None = None
-    """(N,) of the items, where the score judges one."""
-    risk: Array | None = None
-    """(N,) that the uncertainty is to announce, where the score takes one."""
+    inputs: Callable[[], Mapping[str, NDArray[Any]]] = dict
+    """Returns the arrays that the score reads, by the names of its parameters; those
+    of many items are made anew, lest all of them stay in memory. Empty where nobody
+    asks for them."""
     dead: str = ""
     """Why the uncertainty that it judges says nothing; empty where it does."""
 
@@ -74,6 +77,16 @@ class Entry:
     def score_name(self) -> str:
         """Return the label `score` of its result."""
         return self.name or self.score.__name__
+
+    @property
+    def uncertainty(self) -> Array | None:
+        """Return (N,) of the items, where the score judges one."""
+        return self.inputs().get("uncertainty")
+
+    @property
+    def risk(self) -> Array | None:
+        """Return (N,) what the uncertainty is to announce, where there is such."""
+        return self.inputs().get("risk")
 
     @property
     def better(self) -> Better:
@@ -108,23 +121,44 @@ def entry_of(
         subset=subset,
         settings=settings or {},
         why=why,
-        uncertainty=inputs.get("uncertainty"),
-        risk=inputs.get("risk"),
+        inputs=partial(dict, inputs),
     )
 
 
 def bound_entry(
     score: Callable[..., Any],
-    arrays: Mapping[str, NDArray[Any]],
+    arrays: Mapping[str, NDArray[Any]] | Callable[[], Mapping[str, NDArray[Any]]],
     index: Index,
     *,
     subset: str = "all",
     settings: Mapping[str, Any] | None = None,
     why: str = "",
 ) -> Entry:
-    """Return the entry of `score`, whose parameters name the arrays that it reads."""
-    inputs = [arrays[name] for name in parameters(score)]
-    return entry_of(score, inputs, index, subset=subset, settings=settings, why=why)
+    """Return the entry of `score`, whose parameters name the arrays that it reads.
+
+    Args:
+        score: A public score.
+        arrays: The arrays by name, or a function that makes them anew, so that those of
+            many items need not stay in memory until the interval is made.
+        index: The items that they are of.
+        subset: Its name.
+        settings: Such as the uncertainty that is judged.
+        why: Why the value is undefined, if it is.
+    """
+    by_name = arrays() if callable(arrays) else arrays
+    inputs = [by_name[name] for name in parameters(score)]
+    entry = entry_of(score, inputs, index, subset=subset, settings=settings, why=why)
+    if not callable(arrays) or entry.influence is None:
+        # A thousand replicates would make the arrays a thousand times.
+        return entry
+    return replace(entry, influence=partial(_influence, score, arrays), inputs=arrays)
+
+
+def _influence(
+    score: Callable[..., Any], make: Callable[[], Mapping[str, NDArray[Any]]]
+) -> Influence | None:
+    arrays = make()
+    return influence_of(score, *(arrays[name] for name in parameters(score)))
 
 
 def parameters(score: Callable[..., Any]) -> list[str]:
@@ -160,6 +194,8 @@ class Curve:
     high: Array | None = None
     stderr: Array | None = None
     """Standard error of `y` over repeats; nan where there is one repeat only."""
+    points: int = 0
+    """Points of the whole curve, where some of them were left out; else 0."""
     counts: tuple[int, int] = (0, 0)
     """Positive and negative items of a ROC curve; (0, 0) for other curves."""
 
@@ -253,6 +289,8 @@ class ScoreOptions:
     array `uncertainty/mine`. '' for the one that the header names, else the first of
     the file's own, else the one that is computed."""
     alpha: float = 0.1
+    further_alphas: tuple[float, ...] = ()
+    """Intervals and conformal sets are judged at these, too."""
     workers: int = field(default_factory=cores)
     """Threads for intervals, and threads or processes for segmentation items; they
     change no number."""
@@ -261,13 +299,21 @@ class ScoreOptions:
     progress: Callable[[int, int], None] | None = None
     nearest: tuple[int, ...] = ()
     """Embeddings: how many of the nearest items R@k counts besides the first."""
+    ordinal: bool = False
+    """Classification: classes are grades, so that near ones are nearly right."""
     points: PointOptions = field(default_factory=PointOptions)
     """Classification: thresholds that are judged."""
+    curve_points: int | None = None
+    """Points of a referral curve that are kept at most; None for one per item, which
+    takes more memory than the predictions where items are many."""
     gallery: Predictions | None = None
     """Embeddings: items among which neighbours are sought, instead of the file's."""
 
     def __post_init__(self) -> None:
-        for name, share in (("level", self.level), ("alpha", self.alpha)):
+        for name, share in (
+            ("level", self.level),
+            *(("alpha", alpha) for alpha in (self.alpha, *self.further_alphas)),
+        ):
             if not 0.0 < share < 1.0:
                 raise ValueError(f"{name} must lie between 0 and 1, got {share}")
         if self.resamples < 0:
@@ -276,6 +322,11 @@ class ScoreOptions:
             raise ValueError(
                 f"subset must be one of {', '.join(CHOICES)}, got {self.subset!r}."
                 f"{suggest(self.subset, CHOICES)}"
+            )
+        if self.curve_points is not None and self.curve_points < FEWEST_POINTS:
+            raise ValueError(
+                f"curve_points must be at least {FEWEST_POINTS}, or None for all, got "
+                f"{self.curve_points}"
             )
         if any(k < 1 for k in self.nearest):
             raise ValueError(f"nearest must be 1 or more, got {min(self.nearest)}")

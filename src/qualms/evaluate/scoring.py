@@ -14,6 +14,7 @@ from qualms.evaluate._compare import Comparison, compare
 from qualms.evaluate._dead_uncertainty import name_dead
 from qualms.evaluate._declared_scores import with_declared_scores
 from qualms.evaluate._estimates import Estimated, estimated
+from qualms.evaluate._estimators import Estimator, estimator_arrays
 from qualms.evaluate._interval_kinds import with_shared_kind
 from qualms.evaluate._results import Results
 from qualms.evaluate._validation import check_validation
@@ -39,6 +40,8 @@ from qualms.shelf import find
 from qualms.wording import plural
 
 Source = str | Path | Mapping[str, Any] | Frame | Predictions
+ScoreSource = Source | Estimator
+"""What `score` takes: predictions, or what predicts."""
 TaskJudge = Callable[[Predictions, Predictions | None, ScoreOptions], Judgement]
 
 LARGEST = 1e70
@@ -51,7 +54,9 @@ PAIRED = ("item", "target", "cluster", "shifted", "known")
 
 
 def score(  # noqa: PLR0913 - the options of the command
-    source: Source,
+    source: ScoreSource,
+    X: Any = None,  # noqa: N803 - as everybody calls it
+    y: Any = None,
     *,
     val: Source | None = None,
     options: ScoreOptions | None = None,
@@ -65,18 +70,22 @@ def score(  # noqa: PLR0913 - the options of the command
     resamples: int | None = None,
     level: float | None = None,
     seed: int | None = None,
-    alpha: float | None = None,
+    alpha: float | Sequence[float] | None = None,
     by_group: bool | None = None,
     subset: str | None = None,
     uncertainty: str | None = None,
     points: PointOptions | None = None,
+    ordinal: bool | None = None,
     raters: Paths = (),
 ) -> Results:
     """Return every score of a predictions file, with intervals, as `qualms score` does.
 
     Args:
         source: A path, a mapping of arrays, a frame of pandas or polars with the
-            columns of a .csv file, or predictions already read.
+            columns of a .csv file, or predictions already read. Or an estimator like
+            those of scikit-learn, which predicts `X`.
+        X: Inputs of an estimator, as its `predict` takes them.
+        y: Targets of an estimator, as it was fitted on.
         val: Validation predictions of the same run; recalibration, conformal offsets,
             selection thresholds and Platt scaling are fitted on them.
         options: Resamples, level, seed, groups; by default those of `ScoreOptions`.
@@ -91,7 +100,8 @@ def score(  # noqa: PLR0913 - the options of the command
         level: Level of the intervals.
         seed: Seed of everything random.
         alpha: Intervals and conformal sets aim at a coverage of 1 - alpha, where the
-            header states no alpha.
+            header states no alpha. Several: the rows of all but the first have the
+            setting `alpha`.
         by_group: Score every group, too.
         subset: Items that the verdict, tables and pictures are about: in_domain,
             shifted, or all (both together). By default in-domain ones with the shifted
@@ -101,12 +111,15 @@ def score(  # noqa: PLR0913 - the options of the command
             `uncertainty/<name>` of the file, else the entropy.
         points: Thresholds at which items of two classes, or of classes that are
             positive and others, are judged (docs/operating_points.md).
+        ordinal: Classes are grades: also the quadratic kappa.
         raters: Folders with the label maps of raters, for a folder of predictions that
             another program wrote.
 
-    `resamples` and the seven after it override `options`.
+    `resamples` and the eight after it override `options`.
     """
+    alpha, further = _first_and_further(alpha)
     arguments = {
+        "further_alphas": further or None,
         "resamples": resamples,
         "level": level,
         "seed": seed,
@@ -115,9 +128,17 @@ def score(  # noqa: PLR0913 - the options of the command
         "subset": subset,
         "uncertainty": uncertainty,
         "points": points,
+        "ordinal": ordinal,
     }
     changes: dict[str, Any] = {k: v for k, v in arguments.items() if v is not None}
     reader = _SourceReader(task, logits, renormalise, alpha, raters)
+    if isinstance(source, Estimator):
+        source, header = estimator_arrays(source, X, y)
+    elif X is not None or y is not None:
+        raise ValueError(
+            "X and y belong to an estimator with `predict`, got predictions that are"
+            " made already; leave them out"
+        )
     predictions = reader.read(source, header)
     return _scored(
         predictions,
@@ -126,6 +147,16 @@ def score(  # noqa: PLR0913 - the options of the command
         name=name,
         force_val=force_val,
     )
+
+
+def _first_and_further(
+    alpha: float | Sequence[float] | None,
+) -> tuple[float | None, tuple[float, ...]]:
+    if alpha is None or not isinstance(alpha, Sequence):
+        return alpha, ()
+    if not alpha:
+        raise ValueError("alpha must hold at least one number, got none")
+    return alpha[0], tuple(alpha[1:])
 
 
 def _scored(
@@ -365,7 +396,7 @@ def score_files(  # noqa: PLR0913 - the options of the command
     force_val: bool = False,
     gallery: str | Path | None = None,
     names: str | Sequence[str] | None = None,
-    alpha: float | None = None,
+    alpha: float | Sequence[float] | None = None,
     raters: Paths = (),
 ) -> Scored:
     """Score several files and compare them.
@@ -382,13 +413,17 @@ def score_files(  # noqa: PLR0913 - the options of the command
         names: Names of the files in tables; by default method and seed where the
             header has both, else the file's name.
         alpha: Intervals and conformal sets aim at a coverage of 1 - alpha, where the
-            header states no alpha; it overrides that of `options`.
+            header states no alpha; it overrides that of `options`. Several: the rows
+            of all but the first have the setting `alpha`.
         raters: Folders with the label maps of raters, for folders of predictions that
             another program wrote.
     """
+    alpha, further = _first_and_further(alpha)
     reader = _SourceReader(task, logits, renormalise, alpha, raters)
     if alpha is not None:
-        options = replace(options or ScoreOptions(), alpha=alpha)
+        options = replace(
+            options or ScoreOptions(), alpha=alpha, further_alphas=further
+        )
     options = reader.with_gallery(options, gallery)
     paths, val_paths = _paths("files", files), _paths("val", val or ())
     vals = _one_each(val_paths, len(paths))

@@ -16,6 +16,7 @@ from qualms.launch.data import (
     recipe_of,
     required_datasets,
 )
+from qualms.launch.engine import Engine
 from qualms.launch.local import RunOutcome, datasets_of, pending_runs, run_all
 from qualms.launch.options import (
     check_options,
@@ -29,6 +30,7 @@ __all__ = [
     "KINDS",
     "MEMBERS",
     "POOLED",
+    "Engine",
     "RequiredDataset",
     "RunOutcome",
     "RunRequest",

@@ -66,13 +66,26 @@ def _gpus() -> int:
     return torch.cuda.device_count() if torch.cuda.is_available() else 0
 
 
-def threads_for(device: str, workers: int) -> int:
+def device_here(device: str) -> str:
+    """Return the device of a run for which all GPUs that this process sees are meant.
+
+    They divide its batches between them, where there are several.
+    """
+    first, *others = devices_for(device)
+    return ",".join([first, *(name.removeprefix("cuda:") for name in others)])
+
+
+def threads_for(device: str, share: int) -> int:
     """Return the number of threads of a worker; `OMP_NUM_THREADS` overrides it.
 
     On the CPU it is one: with more threads sums are rounded differently, and the number
     of workers must not change a result.
+
+    Args:
+        device: the device of the worker.
+        share: the cores that it may use.
     """
     threads = os.environ.get("OMP_NUM_THREADS", "")
     if threads.isdecimal() and int(threads) > 0:
         return int(threads)
-    return 1 if device.startswith("cpu") else max(1, cores() // workers)
+    return 1 if device.startswith("cpu") else max(1, share)

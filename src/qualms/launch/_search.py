@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from qualms.launch._config_file import is_config_file, read_config
 from qualms.launch._selections import with_selection
 from qualms.launch.options import option_texts
 from qualms.launch.plan import RunRequest, plan_of
@@ -36,6 +37,19 @@ class Search:
     def method(self) -> str:
         """The method whose options are searched."""
         return self.base.method.name
+
+    @property
+    def config_options(self) -> dict[str, Any]:
+        """The options that all trials have: those of the request and of its config."""
+        name = self.request.config
+        if not name:
+            return dict(self.request.options)
+        if is_config_file(name):
+            declared = read_config(Path(name)).options
+        else:
+            benchmark: Benchmark = find("benchmarks", self.base.benchmark)()
+            declared = benchmark.configs[name].options
+        return {**declared, **self.request.options}
 
     @property
     def judged_on(self) -> tuple[str, ...]:
@@ -78,6 +92,12 @@ class Search:
         words += ["--config", self.request.config] if self.request.config else []
         texts = option_texts({**self.request.options, **options})
         return words + [word for text in texts for word in ("-o", text)]
+
+    def with_config(self, path: Path) -> list[str]:
+        """Return the words of a command that runs the benchmark with a config file."""
+        words = ["qualms", "run", f"{self.base.benchmark}/{self.variant}"]
+        words += ["--preset", self.request.preset, "--methods", self.method]
+        return [*words, "--config", str(path)]
 
     def _suffix(self, sign: str) -> str:
         """Return the words that tell a search from an even one with the same ranges."""

@@ -17,8 +17,8 @@ def with_selection(preset: Preset, name: str, selection: str) -> Variant | None:
 def check_config(plan: RunPlan, name: str) -> None:
     """Raise if config `name` belongs to another selection than a variant of the plan.
 
-    A config belongs to the selections of the variants that use it, in any preset. One
-    that no variant uses fits all of them.
+    A config belongs to the selection that it states, and to those of the variants that
+    use it, in any preset. One that states none and that no variant uses fits all.
     """
     fitting = _selections_of(plan.benchmark, plan.benchmark.configs[name])
     for variant in plan.variants:
@@ -64,12 +64,13 @@ def _data(variant: Variant) -> tuple[object, ...]:
 
 def _selections_of(benchmark: Benchmark, config: Config) -> set[str]:
     """Return the selections whose variants use a config, or one with its options."""
-    return {
+    used = {
         variant.selection
         for preset in benchmark.presets.values()
         for variant in preset.every_variant
         if config in [benchmark.configs[name] for name in variant.configs.values()]
-    } - {""}
+    }
+    return (used | {config.selection}) - {""}
 
 
 def _advice(plan: RunPlan, variant: Variant, cause: str, selection: str) -> str:

@@ -91,10 +91,11 @@ class RunStore:
             runs = wanted.setdefault(spec.benchmark, {})
             runs.update({parent: runs.get(parent) for parent in spec.parents})
             runs[spec.hash] = spec
+        brief = replace(self, store=replace(self.store, patience=BRIEFLY))
         for benchmark, runs in wanted.items():
-            objects = by_folder(self.store.objects(benchmark))
+            objects = by_folder(brief.store.objects(benchmark))
             with ThreadPoolExecutor(THREADS) as threads:
-                mirror = partial(self._mirror, benchmark, objects)
+                mirror = partial(brief._mirror, benchmark, objects)
                 list(threads.map(mirror, runs, runs.values()))
 
     def pull_all(self) -> Path:

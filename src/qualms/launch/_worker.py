@@ -17,8 +17,18 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from qualms.datasets import open_dataset
+from qualms.launch._devices import device_here
 from qualms.processes import Channel, Event, Message, Relay, locked
-from qualms.runs import describe, is_done, lock_path, log_path, mark_failed, tidy
+from qualms.runs import (
+    check_signed,
+    describe,
+    is_done,
+    lock_path,
+    log_path,
+    mark_failed,
+    sign,
+    tidy,
+)
 from qualms.shelf import outside_error, source_of
 from qualms.spec import RunSpec
 from qualms.wording import error_words
@@ -69,11 +79,14 @@ def claim_in_place(spec: RunSpec, folder: Path) -> Iterator[Path | None]:  # noq
     """Lock the folder of a run, to work in it."""
     folder.mkdir(parents=True, exist_ok=True)
     with locked(lock_path(folder)) as is_locked:
+        if is_locked:
+            sign(folder)
         yield folder if is_locked else None
 
 
-def keep_in_place(spec: RunSpec, folder: Path) -> None:
-    """Do nothing: a worker that works in the folder of a run has stored its files."""
+def keep_in_place(spec: RunSpec, folder: Path) -> None:  # noqa: ARG001 - as above
+    """Leave the files of a run where they are, unless another process is there too."""
+    check_signed(folder)
 
 
 class Staging(NamedTuple):
@@ -97,6 +110,7 @@ class WorkerSetup:
     """Device, threads and task of a worker."""
 
     device: str
+    """"auto" and "cuda" stand for all GPUs that the worker sees, for each run."""
     threads: int
     command: list[str]
     work: Work | None = None
@@ -200,16 +214,17 @@ def _train(
         with _logged(tuple(folders.values())):
             try:
                 now = datetime.now().astimezone().isoformat(timespec="seconds")
-                sys.stdout.write(f"{now}: starts on {setup.device}\n")
+                device = device_here(setup.device)
+                sys.stdout.write(f"{now}: starts on {device}\n")
                 work = setup.work or _run_together()
                 for spec, folder, _ in runs:
                     _check_sources(spec)
                     tidy(folder)
-                    facts = {"device": setup.device, "command": setup.command}
+                    facts = {"device": device, "command": setup.command}
                     describe(folder, spec, facts)
                 callbacks, opened = Relay(send), _open(data)
                 places = tuple(folders.values())
-                work(specs, opened, places, device=setup.device, callbacks=callbacks)
+                work(specs, opened, places, device=device, callbacks=callbacks)
             except Exception:
                 traceback.print_exc()
                 raise
@@ -269,6 +284,12 @@ def _redirect(out: int, err: int) -> None:
 
 def _sentence(error: Exception) -> str:
     """Return the first line of an error, with its type if it is not one of ours."""
+    if isinstance(error, MemoryError):
+        return (
+            f"this machine has too little memory ({str(error) or 'no more to be had'});"
+            " use fewer --workers or a smaller batch and run again, what is done is"
+            " kept"
+        )
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return "the disk is full; free space and run again, what is done is kept"
     if isinstance(error, OSError) and error.filename and error.strerror:

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from operator import index
 from os import PathLike
 from pathlib import Path
@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.console import Console
 
 from qualms.catalogue import write_scores
-from qualms.launch._devices import check_installed, default_workers, devices_for
+from qualms.launch._devices import check_installed, devices_for
+from qualms.launch._dispatch import RETRIES
 from qualms.launch._dry_run import check_runs
 from qualms.launch._links import link_predictions
 from qualms.launch._own_data import given_text, with_data
@@ -28,6 +29,7 @@ from qualms.launch.data import (
     data_root,
     required_datasets,
 )
+from qualms.launch.engine import Engine
 from qualms.launch.local import RunOutcome, datasets_of, pending_runs, run_all
 from qualms.launch.plan import RunRequest, check_data, plans_of, without_datasets
 from qualms.launch.progress import (
@@ -65,6 +67,7 @@ class Resources:
     workers: int | None = None
     device: str = "auto"
     together: int | None = None
+    engine: Engine = field(default_factory=Engine)
     store: RunStore | None = None
     """Where runs and tables are stored; `out` is then their mirror."""
 
@@ -86,6 +89,7 @@ def resources_for(
     workers: int | None = None,
     device: str = "auto",
     together: int | None = None,
+    engine: Engine | None = None,
 ) -> Resources:
     """Return resources for runs in a folder, or in a store such as s3://bucket."""
     store = run_store(str(out)) if is_address(out) else None
@@ -95,6 +99,7 @@ def resources_for(
         workers=workers,
         device=device,
         together=together,
+        engine=engine or Engine(),
         store=store,
     )
 
@@ -155,6 +160,11 @@ def run(  # noqa: PLR0913 - the options of the command
     workers: int | None = None,
     device: str = "auto",
     together: int | None = None,
+    launcher: str = "local",
+    address: str = "",
+    cpus: float | None = None,
+    gpus: float | None = None,
+    retries: int = RETRIES,
     include: Paths = (),
     judge: bool = True,
     write: bool = True,
@@ -178,6 +188,11 @@ def run(  # noqa: PLR0913 - the options of the command
         workers: Processes; one per GPU or core by default.
         device: "auto", "cpu", "cuda", "cuda:1", or "cuda:0,1" for each run.
         together: Seeds that one process trains at once.
+        launcher: "local" for this machine, "ray" for a Ray cluster.
+        address: HOST:PORT of the cluster; one of its own is started by default.
+        cpus: Cores of the cluster for each process; 1 by default.
+        gpus: GPUs of the cluster for each process, or a share of one.
+        retries: How often a run is tried again after its process was lost.
         include: Files or folders with parts of your own.
         judge: Whether runs are judged; None is returned otherwise.
         write: Whether tables, figures and a page are written to `out`.
@@ -191,7 +206,14 @@ def run(  # noqa: PLR0913 - the options of the command
     command = _call("run", locals())
     _include(include)
     resources = resources_for(
-        out, data, workers=workers, device=device, together=together
+        out,
+        data,
+        workers=workers,
+        device=device,
+        together=together,
+        engine=Engine(
+            launcher=launcher, address=address, cpus=cpus, gpus=gpus, retries=retries
+        ),
     )
     request = _request(preset, config, methods, seeds, options)
     report = run_plans(
@@ -385,7 +407,8 @@ def check_plans(
     if not pending:
         return ()
     check_installed()
-    devices_for(resources.device)
+    if resources.engine.launcher == "local":
+        devices_for(resources.device)
     check_place(resources.out)
     if resources.store is not None:
         resources.store.check()
@@ -497,13 +520,11 @@ def _make(
 ) -> list[RunOutcome]:
     """Make the runs that have no result, and show their progress."""
     specs = [spec for plan in plans for spec in plan.runs]
-    workers = resources.workers or 1
     if pending_runs(specs, resources.out):  # report mistakes before preparing data
         check_installed()
         check_writable(resources.out)
         if resources.store is not None:
             resources.store.check()
-        workers = resources.workers or default_workers(resources.device)
     outcomes = []
     total = len({spec.hash for spec in specs})
     with runs_view(total, Console(), brief=brief) as view:
@@ -511,9 +532,10 @@ def _make(
             specs,
             out=resources.out,
             data=resources.data,
-            workers=workers,
+            workers=resources.workers,
             device=resources.device,
             together=resources.together,
+            engine=resources.engine,
             callbacks=view,
             progress=view.data,
             store=resources.store,

@@ -1,4 +1,4 @@
-"""Make runs on this machine: several at once, each in a folder of its own.
+"""Make runs: several at once, each in a folder of its own.
 
 A run that is done is not made again. If the process is killed, at most the current
 epoch of each run is lost, and the next call continues from there. Several launchers may
@@ -6,24 +6,24 @@ share an output folder.
 """
 
 import shutil
-import sys
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qualms.launch._devices import TOGETHER, devices_for, threads_for
-from qualms.launch._dispatch import RETRIES, run_jobs
-from qualms.launch._worker import Job, RunEnd, RunStatus, Work, WorkerSetup
+from qualms.launch._devices import TOGETHER
+from qualms.launch._dispatch import run_jobs
+from qualms.launch._worker import Job, RunEnd, RunStatus, Work
 from qualms.launch.data import PartProgress, data_key, prepare_datasets
-from qualms.processes import Event, LocalCrew, tell
+from qualms.launch.engine import Engine, open_slots
+from qualms.processes import Event, tell
 from qualms.runs import (
     check_writable,
     is_done,
     log_path,
     mend_spec,
+    note_request,
     remade,
     run_folder,
     shared_features,
@@ -55,10 +55,10 @@ def run_all(  # noqa: PLR0913 - the options of the command
     *,
     out: Path,
     data: Path,
-    workers: int = 1,
+    workers: int | None = 1,
     device: str = "auto",
     together: int | None = None,
-    retries: int = RETRIES,
+    engine: Engine | None = None,
     callbacks: "Callbacks | None" = None,
     progress: PartProgress | None = None,
     work: Work | None = None,
@@ -75,43 +75,58 @@ def run_all(  # noqa: PLR0913 - the options of the command
             (its `parents`) is made after them, and fails if one of them does.
         out: the folder of a run is `out / benchmark / hash`.
         data: root of the cache of prepared datasets; simulated ones are made there.
-        workers: processes that train at the same time, shared out over the GPUs.
+        workers: processes that train at the same time, shared out over the GPUs; None
+            for one per GPU or core.
         device: "auto", "cpu", "cuda" (every GPU) or one device by name.
         together: most seeds that one process trains at once, of runs that are otherwise
             the same; 5 on a GPU and 1 on the CPU by default.
-        retries: how often a run is tried again after its process was lost.
+        engine: which machines make the runs; this one by default.
         callbacks: are called after every epoch.
         progress: is called while simulated datasets are made.
         work: what trains a batch, called like `qualms.training.run_together`.
         store: where the folders of runs are stored, if that is not `out`, which is then
             their mirror.
     """
-    if workers < 1:
+    if workers is not None and workers < 1:
         raise ValueError(f"workers must be at least 1, got {workers}")
+    if together is not None and together < 1:
+        raise ValueError(f"together must be at least 1, got {together}")
+    engine = engine or Engine()
     pending = pending_runs(specs, out)
     hashes = {spec.hash for spec in pending}
     unique = {spec.hash: spec for spec in specs}.values()
     finished = [spec for spec in unique if spec.hash not in hashes]
-    setups: list[WorkerSetup] = []
-    jobs: list[Job] = []
-    if pending:
-        check_writable(out)
-        setups = _setups(device, workers, work)
+    if not pending:
+        return _outcomes(finished, [], _nothing(), out, callbacks, _keep)
+    check_writable(out)
+    note_request(out, unique)
+    with ExitStack() as undo:
+        shared = out if store is None else None
+        slots = open_slots(
+            engine, device=device, workers=workers, out=shared, work=work
+        )
+        undo.callback(slots.close)
+        setups = slots.setups
         if store is not None:
             setups = [replace(setup, staging=store.staging) for setup in setups]
         folders = prepare_datasets(datasets_of(pending), data, progress=progress)
-        together = together or (1 if setups[0].device == "cpu" else TOGETHER)
-        groups = batches(pending, together=together, workers=workers)
+        together = together or (TOGETHER if slots.on_gpus else 1)
+        groups = batches(pending, together=together, workers=len(slots.setups))
         jobs = [_job(batch, out, folders) for batch in groups]
-    # Only tests define work in the script that runs here.
-    crew = partial(LocalCrew, script=work is not None)
-    events = run_jobs(jobs, setups, make_crew=crew, retries=retries)
+        events = run_jobs(
+            jobs, setups, make_crew=slots.make_crew, retries=engine.retries
+        )
+        undo.pop_all()
     refresh = store.refresh if store else _keep
     return _outcomes(finished, jobs, events, out, callbacks, refresh)
 
 
 def _keep(specs: Iterable[RunSpec]) -> None:
     """Do nothing: what other launchers have finished is in the folder."""
+
+
+def _nothing() -> Generator[Event | RunEnd]:
+    yield from ()
 
 
 def datasets_of(specs: Sequence[RunSpec]) -> list[Part]:
@@ -125,20 +140,6 @@ def pending_runs(specs: Sequence[RunSpec], out: Path) -> list[RunSpec]:
     return [spec for spec in unique if not is_done(run_folder(out, spec), spec)]
 
 
-def _setups(device: str, workers: int, work: Work | None) -> list[WorkerSetup]:
-    devices = devices_for(device)
-    command = [Path(sys.argv[0]).name, *sys.argv[1:]]
-    return [
-        WorkerSetup(
-            device=name,
-            threads=threads_for(name, workers),
-            command=command,
-            work=work,
-        )
-        for name in (devices[i % len(devices)] for i in range(workers))
-    ]
-
-
 def batches(
     specs: Sequence[RunSpec], *, together: int, workers: int
 ) -> list[tuple[RunSpec, ...]]:
@@ -146,8 +147,6 @@ def batches(
 
     A group has up to `together` seeds; fewer if there are too few for all workers.
     """
-    if together < 1:
-        raise ValueError(f"together must be at least 1, got {together}")
     by_key: dict[str, dict[int, list[RunSpec]]] = {}
     for spec in specs:
         by_key.setdefault(spec.training_key, {}).setdefault(spec.seed, []).append(spec)

@@ -10,8 +10,16 @@ import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
+from qualms.launch._config_file import (
+    ConfigFile,
+    check_config_options,
+    is_config_file,
+    read_config,
+    with_config,
+)
 from qualms.launch._extra_rows import methods_of, serving, with_extra_rows
 from qualms.launch._overrides import with_options
 from qualms.launch._selections import check_config, check_rules
@@ -31,6 +39,7 @@ class RunRequest:
 
     preset: str = "demo"
     config: str = ""
+    """Name of a config of the benchmark, or a file that ends with .toml."""
     variants: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
     """Methods, or rows of tables."""
@@ -51,11 +60,15 @@ def plan_of(name: str, request: RunRequest) -> RunPlan:
             configurations than the tables would state.
     """
     benchmark = _declared(find("benchmarks", name), request.given)
+    file = _config_file(request)
+    if file is not None:
+        benchmark = with_config(benchmark, file, request.config)
+        request = replace(request, config=file.name)
     preset = request.preset if request.given is None else request.given.name
     full_plan = benchmark.plan(_checked(preset, benchmark.presets, "presets", name))
     plan = replace(full_plan, changes=tuple(_changes(request)))
     plan = _with_variants(plan, request.variants)
-    options = dict(request.options)
+    options = {**({} if file is None else file.shared), **request.options}
     if request.config:
         config = _checked(request.config, benchmark.configs, "configs", name)
         check_config(plan, config)
@@ -67,6 +80,8 @@ def plan_of(name: str, request: RunRequest) -> RunPlan:
     plan, methods = with_extra_rows(plan, request.methods, request.seeds)
     plan = _with_methods(plan, methods)
     _check_config_used(plan)
+    if file is not None:
+        check_config_options(plan, file)
     rows = plan.rows
     plan = _with_seeds(plan, request.seeds)
     plan = with_options(plan, options)
@@ -156,6 +171,13 @@ def _checked(name: str, choices: Collection[str], kind: str, owner: str) -> str:
             f" Known: {listed}."
         )
     return name
+
+
+def _config_file(request: RunRequest) -> ConfigFile | None:
+    """Return the config that a request names as a file; None where it names none."""
+    if not is_config_file(request.config):
+        return None
+    return read_config(Path(request.config))
 
 
 def _changes(request: RunRequest) -> Iterator[str]:

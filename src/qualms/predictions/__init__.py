@@ -25,6 +25,7 @@ from qualms.predictions._pool import pool
 from qualms.predictions._reader import (
     ForeignCases,
     ForeignContents,
+    ForeignRequest,
     Reader,
     reader_of,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "NO_TARGET",
     "ForeignCases",
     "ForeignContents",
+    "ForeignRequest",
     "Frame",
     "Header",
     "Maps",

@@ -45,7 +45,8 @@ def _classes(predictions: Predictions) -> Iterator[str]:
         all_counts = np.zeros(predictions.classes or 0, np.int64)
         all_counts[labels] = counts
         labels, counts = np.arange(len(all_counts)), all_counts
-    yield f"classes: {_counted(labels, counts)}"
+    named = [predictions.header.class_name(int(label)) for label in labels]
+    yield f"classes: {_counted(np.array(named), counts)}"
 
 
 def _counted(names: NDArray[Any], counts: NDArray[np.int64]) -> str:
@@ -143,7 +144,8 @@ def _labelled(predictions: Predictions, contents: _MapFacts, rated: int) -> str:
     """Return the classes or regions, with the share of the raters' pixels of each."""
     regions, ignore = predictions.header.regions, predictions.header.ignore
     kind, number, total = "classes", predictions.classes or 0, rated
-    counts = {str(n): contents.labels[n] for n in range(number) if n != ignore}
+    name = predictions.header.class_name
+    counts = {name(n): contents.labels[n] for n in range(number) if n != ignore}
     if regions:
         kind, number, total = "regions", len(regions), rated // len(regions)
         counts = dict(zip(regions, contents.inside, strict=False))

@@ -79,6 +79,15 @@ class Header:
         for name in _MAPPINGS:
             object.__setattr__(self, name, _as_json(name, getattr(self, name)))
 
+    def class_name(self, number: int) -> str:
+        """Return the name of a class; its number where the header names none.
+
+        >>> Header(classes=["cat", "dog"]).class_name(1), Header().class_name(1)
+        ('dog', '1')
+        """
+        named = 0 <= number < len(self.classes)
+        return self.classes[number] if named else str(number)
+
     def as_mapping(self) -> dict[str, Any]:
         """Return all fields by name; their values are not copied."""
         return {name: getattr(self, name) for name in _NAMES}

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from qualms.predictions._class_names import check_class_names, numbered_classes
 from qualms.predictions._errors import PredictionsError, shortened
 from qualms.predictions._header import Header, check_shapes, parse_header, version_of
 from qualms.predictions._limits import refuse_unpacking
@@ -101,12 +102,14 @@ def _format_1(raw: RawArrays, options: ReadOptions, source: str) -> Predictions:
     _refuse_large(raw, fields)
     arrays: dict[str, NDArray[Any]] = {}
     for name, field in fields.items():
-        raw_array = RawArray(name, raw.array(name), field, axes[name], sizes)
+        array = numbered_classes(name, raw.array(name), field, header)
+        raw_array = RawArray(name, array, field, axes[name], sizes)
         if name == "target" and field.unknown and "known" in fields:
             raw_array = _mark_unknown(raw_array, raw.array("known"))
         converted = _converted(raw_array, normal_values(raw_array), options)
         arrays[field.becomes or name] = converted.array
         notes += converted.notes
+    check_class_names(header, sizes.get("C"))
     _refuse_signs(arrays, sizes.get("C", 2))
     if above := _above(arrays):
         notes.append(above)

@@ -21,7 +21,15 @@ from qualms.predictions._record import LazyMaps, Maps, Predictions, are_on_disk
 _Array = NDArray[Any]
 Source = str | PathLike[str] | Predictions
 OWN_MAPS = "own uncertainty maps belong to single runs and were left out of the pool"
-_DATA_FIELDS = ("benchmark", "dataset", "split", "fingerprint", "alpha", "ignore")
+_DATA_FIELDS = (
+    "benchmark",
+    "dataset",
+    "split",
+    "fingerprint",
+    "alpha",
+    "ignore",
+    "classes",
+)
 
 
 def pool(sources: Iterable[Source]) -> Predictions:
@@ -275,7 +283,7 @@ def _header(members: Sequence[Predictions]) -> Header:
         # Fields on the data may come from any file. Fields on the runs are kept only if
         # all files agree.
         if field.name in _DATA_FIELDS:
-            values = [value for value in values if value is not None]
+            values = [value for value in values if value not in (None, ())]
         if values and all(value == values[0] for value in values):
             shared[field.name] = values[0]
     seconds = [h.seconds for h in headers if h.seconds is not None]

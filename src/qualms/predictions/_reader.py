@@ -5,7 +5,7 @@ files, columns and arrays alone, and returns arrays and a header as they would b
 to `build`, so that they are checked like all others.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,14 @@ from qualms.predictions._normal import RawArrays, ReadOptions, normal_form
 from qualms.predictions._record import LazyMaps, Maps, Predictions
 from qualms.predictions._segmentation import ItemMaps, segmentation_form
 from qualms.shelf import broken, find, names
+
+
+class ForeignRequest(NamedTuple):
+    """What a user says of the files of another program."""
+
+    raters: tuple[Path, ...] = ()
+    """Folders with the label maps of raters."""
+    task: str | None = None
 
 
 class ForeignCases(NamedTuple):
@@ -51,9 +59,8 @@ class Reader:
 
     recognise: Callable[[Path], bool]
     """Whether a file or folder has this layout, by names alone."""
-    read: Callable[[Path, Sequence[Path]], ForeignContents]
-    """Read a file or folder; the second argument is folders with the label maps of
-    raters, where the user names some."""
+    read: Callable[[Path, ForeignRequest], ForeignContents]
+    """Read a file or folder."""
 
 
 def reader_of(path: Path) -> Reader | None:
@@ -91,7 +98,7 @@ def _readers() -> dict[str, Reader]:
 
 
 def read_foreign(
-    path: Path, reader: Reader, raters: Sequence[Path], options: ReadOptions
+    path: Path, reader: Reader, raters: tuple[Path, ...], options: ReadOptions
 ) -> Predictions:
     """Read `path` by `reader`, checked and in normal form.
 
@@ -100,7 +107,7 @@ def read_foreign(
     """
     source = str(path)
     with naming(source):
-        contents = reader.read(path, raters)
+        contents = reader.read(path, ForeignRequest(raters, options.task))
         if raters and contents.cases is None:
             raise PredictionsError(
                 "holds no label maps, and raters are folders of label maps; leave out"

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from qualms.predictions._class_names import check_class_names
 from qualms.predictions._errors import PredictionsError, naming
 from qualms.predictions._foreign import to_array
 from qualms.predictions._header import Header, check_shapes, parse_header, version_of
@@ -96,6 +97,8 @@ def segmentation_form(
     form = form_of_header(predictions.header)
     first = maps.open(form)[0]
     form = form_of(first, form)
+    with naming(source):
+        check_class_names(predictions.header, None if form.regions else form.classes)
     # Files of one draw for every item are measured otherwise than all others.
     draws = len(first.draw_labels)
     return replace(

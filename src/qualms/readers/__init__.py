@@ -5,6 +5,11 @@ that recognises the layout by names, and one that reads it. `qualms.predictions.
 asks all of them, so that every command takes what they read.
 """
 
-from qualms.predictions import ForeignCases, ForeignContents, Reader
+from qualms.predictions import (
+    ForeignCases,
+    ForeignContents,
+    ForeignRequest,
+    Reader,
+)
 
-__all__ = ["ForeignCases", "ForeignContents", "Reader"]
+__all__ = ["ForeignCases", "ForeignContents", "ForeignRequest", "Reader"]

@@ -105,7 +105,7 @@ def class_order(path: Path, labels: LabelNames) -> tuple[int, ...]:
     return tuple(int(value) for value in order) if labels.regions else ()
 
 
-def numbered_classes(count: int) -> LabelNames:
+def unnamed_labels(count: int) -> LabelNames:
     """Return classes without names, whose labels are their numbers."""
     return LabelNames((), tuple((number,) for number in range(count)))
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.predictions import Maps, PredictionsError, read_array
-from qualms.readers import ForeignCases, ForeignContents, Reader
+from qualms.readers import ForeignCases, ForeignContents, ForeignRequest, Reader
 from qualms.readers._images import (
     LABEL_ENDINGS,
     files_by_stem,
@@ -26,6 +26,7 @@ from qualms.readers._images import (
     stored_volume,
     subfolders,
 )
+from qualms.readers._items import item_columns
 from qualms.readers._labels import (
     FILE,
     LabelNames,
@@ -103,7 +104,7 @@ def _below(path: Path) -> list[Path]:
     ]
 
 
-def _read(path: Path, raters: Sequence[Path]) -> ForeignContents:
+def _read(path: Path, request: ForeignRequest) -> ForeignContents:
     if not path.is_dir():
         raise PredictionsError("must be a folder of predictions of nnU-Net, got a file")
     folds = _folds(path)
@@ -120,7 +121,7 @@ def _read(path: Path, raters: Sequence[Path]) -> ForeignContents:
     plans = _stated(folds[0].folder, "plans.json")
     stated = {} if plans is None else read_json(plans)
     names = [case.name for case in cases]
-    rated = raters_of(path, raters, names, beside=folds[0].folder)
+    rated = raters_of(path, request.raters, names, beside=folds[0].folder)
     plan = _Plan(
         labels=labels,
         order=class_order(about, labels),
@@ -131,6 +132,7 @@ def _read(path: Path, raters: Sequence[Path]) -> ForeignContents:
     arrays: dict[str, Any] = {"item": names}
     if len(folds) > draws:
         arrays["group"] = [fold.name for fold in folds for _ in fold.cases]
+    arrays |= item_columns(path, names)
     return ForeignContents(
         arrays=arrays,
         header=_header(stated, labels, draws),

@@ -58,8 +58,9 @@ class ReferredItems:
     item: NDArray[np.str_] = field(repr=False)
     """Names of the items; their places where the file has none."""
     uncertainty: Array = field(repr=False)
-    predicted: Index | Array = field(repr=False)
-    """Classes, or values, that the network predicts."""
+    predicted: Index | Array | NDArray[np.str_] = field(repr=False)
+    """Classes, or values, that the network predicts; names of classes where the file
+    has them."""
     labels: dict[str, NDArray[Any]] = field(default_factory=dict, repr=False)
     """cluster and group, where the file has them."""
 
@@ -200,7 +201,13 @@ def apply_plan(
     if cluster is not None:
         index = one_per_cluster(cluster, (predicted, uncertainty), seed)
     sample = reference_sample(uncertainty[index], predicted[index], plan.classes, seed)
-    check = check_likeness(plan.reference, sample, change=workload.change, seed=seed)
+    check = check_likeness(
+        plan.reference,
+        sample,
+        change=workload.change,
+        seed=seed,
+        classes=new.header.classes,
+    )
     if check.departures[1].differs:
         _check_overlap(plan, new, sample)
     return AppliedPlan(
@@ -231,9 +238,18 @@ def referred_items(
         row=row,
         item=row.astype(np.str_) if names is None else names[row],
         uncertainty=uncertainty[row],
-        predicted=predicted[row],
+        predicted=_named(predictions, predicted[row]),
         labels={name: v[row] for name, v in labels.items() if v is not None},
     )
+
+
+def _named(
+    predictions: Predictions, predicted: Index | Array
+) -> Index | Array | NDArray[np.str_]:
+    """Return predicted classes by name, where the header names them."""
+    if not predictions.header.classes or predictions.classes is None:
+        return predicted
+    return np.array(predictions.header.classes)[predicted.astype(np.int64)]
 
 
 def measure_workload(

@@ -9,6 +9,7 @@ verdict also looks at its size.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -105,7 +106,7 @@ def reference_sample(
     )
 
 
-def check_likeness(
+def check_likeness(  # noqa: PLR0913 - two samples, and how they are compared
     reference: ReferenceSample,
     new: ReferenceSample,
     *,
@@ -113,6 +114,7 @@ def check_likeness(
     level: float = 0.95,
     permutations: int = PERMUTATIONS,
     seed: int = 0,
+    classes: Sequence[str] = (),
 ) -> LikenessCheck:
     """Compare independent new items with those of a plan.
 
@@ -123,14 +125,15 @@ def check_likeness(
         level: The chance that items like those of the plan are found alike.
         permutations: How many the tests draw.
         seed: Draws them.
+        classes: Names of the classes, where they are known.
     """
-    classes = reference.predicted.dtype.kind == "i"
+    are_classes = reference.predicted.dtype.kind == "i"
     options = {"permutations": permutations, "seed": seed}
     spread = compare_values(reference.uncertainty, new.uncertainty, **options)
-    compare = compare_classes if classes else compare_values
+    compare = compare_classes if are_classes else compare_values
     outputs = compare(reference.predicted, new.predicted, **options)
-    what = "predicted classes" if classes else "predicted values"
-    example = _moved_class if classes else _medians
+    what = "predicted classes" if are_classes else "predicted values"
+    example = partial(_moved_class, classes) if are_classes else _medians
     p = holm([spread.p, outputs.p])
     departures = (
         _departure(
@@ -194,11 +197,14 @@ def _medians(before: NDArray[Any], now: NDArray[Any]) -> tuple[str, float, float
     return "median", float(np.median(before)), float(np.median(now))
 
 
-def _moved_class(before: NDArray[Any], now: NDArray[Any]) -> tuple[str, float, float]:
+def _moved_class(
+    names: Sequence[str], before: NDArray[Any], now: NDArray[Any]
+) -> tuple[str, float, float]:
     """Return the class whose share moved furthest; of two, class 1."""
     shares = before / before.sum(), now / now.sum()
     most = int(np.argmax(np.abs(shares[1] - shares[0]))) if len(now) != 2 else 1
-    return f"class {most}", float(shares[0][most]), float(shares[1][most])
+    name = names[most] if names else str(most)
+    return f"class {name}", float(shares[0][most]), float(shares[1][most])
 
 
 def _verdict(departures: Sequence[Departure], change: Estimate) -> Likeness:

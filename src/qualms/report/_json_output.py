@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,12 @@ from qualms.evaluate import (
     Scored,
     ScoreRow,
 )
+from qualms.evaluate.drawings import thin
 from qualms.inference import Bounded
 from qualms.labels import labels_text
 from qualms.report._csv_files import write_records
 
 JSON_FORMAT = 4
-CURVE_POINTS = 400
-"""Points of a curve that JSON and pages hold at most."""
 
 
 def to_json(scored: Scored) -> dict[str, Any]:
@@ -131,10 +129,18 @@ def _curve(curve: Curve) -> dict[str, Any]:
         "subset": curve.subset,
         "settings": dict(curve.settings),
         "x_label": curve.x_label,
-        "points": len(curve.x),
+        "points": curve.points or len(curve.x),
         "x": [_number(value) for value in curve.x[shown].tolist()],
         "y": [_number(value) for value in curve.y[shown].tolist()],
+        "low": _ends(curve.low, shown),
+        "high": _ends(curve.high, shown),
     }
+
+
+def _ends(values: Array | None, shown: NDArray[np.int64]) -> list[float | None] | None:
+    if values is None:
+        return None
+    return [_number(value) for value in values[shown].tolist()]
 
 
 def _number(value: float) -> float | None:
@@ -170,26 +176,6 @@ def _comparison(comparison: Comparison | None) -> dict[str, Any] | None:
             for contrast in comparison.contrasts
         ],
     }
-
-
-def thin(y: Array, *, limit: int = CURVE_POINTS) -> NDArray[np.int64]:
-    """Return the numbers of the points to keep of a long curve.
-
-    These are both ends, and the lowest and highest of each of `limit` / 4 stretches. A
-    line through them covers the same pixels as one through all points, once a stretch
-    is no wider than a pixel.
-    """
-    if len(y) <= limit:
-        return np.arange(len(y))
-    edges = np.linspace(0, len(y), limit // 4 + 1).astype(np.int64)
-    points: list[int] = []
-    for start, stop in pairwise(edges):
-        piece = y[start:stop]
-        defined = np.flatnonzero(np.isfinite(piece))
-        inner = defined if defined.size else np.arange(1)
-        low, high = inner[piece[inner].argmin()], inner[piece[inner].argmax()]
-        points += [start, start + low, start + high, stop - 1]
-    return np.unique(points)
 
 
 def write_curves(results: Sequence[Results], path: Path) -> None:

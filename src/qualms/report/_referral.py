@@ -387,5 +387,5 @@ def _items_to_refer(applied: AppliedPlan) -> Table:
     return _words_table(heads, rows)
 
 
-def _predicted(value: float) -> str:
-    return str(value) if isinstance(value, int) else digits(value)
+def _predicted(value: float | str) -> str:
+    return str(value) if isinstance(value, int | str) else digits(value)

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from qualms import __version__
+from qualms.evaluate.drawings import thin
 from qualms.referral import (
     AppliedPlan,
     Cutoff,
@@ -13,7 +14,6 @@ from qualms.referral import (
     ReferralPlan,
     Workload,
 )
-from qualms.report._json_output import thin
 from qualms.scores import Estimate
 
 FORMAT = 1

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from qualms.arrays import Array, Index
-from qualms.report._json_output import thin
+from qualms.evaluate.drawings import thin
 from qualms.report.figures import CloudMark, CurveMark, Drawing, Mark, Panel
 
 CELLS = 160

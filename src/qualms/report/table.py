@@ -237,6 +237,10 @@ def _range(least: float, most: float, decimals: int | None) -> str:
     return f"{low} to {high}" if low.startswith("-") else f"{low}{DASH}{high}"
 
 
+_FEW = 3
+"""Columns that a remark names; of more it says how many they are."""
+
+
 def remarks(table: Table, *, most: int = 6) -> list[str]:
     """Return why cells have no number or no interval, each reason once.
 
@@ -245,7 +249,7 @@ def remarks(table: Table, *, most: int = 6) -> list[str]:
 
     Args:
         table: The table.
-        most: Columns and lines that a remark names at most.
+        most: Lines that a remark names at most.
     """
     reasons: dict[str, dict[str, list[str]]] = {}
     for line in table.lines:
@@ -270,12 +274,19 @@ def _reason(cell: TableCell) -> str:
 def _remark(
     table: Table, reason: str, lines_of: Mapping[str, list[str]], most: int
 ) -> str:
-    """Return a reason with the columns, and their lines, that it is of."""
+    """Return a reason with the columns, and their lines, that it is of.
+
+    Of many columns the number stands there.
+    """
     lines = list(dict.fromkeys(name for names in lines_of.values() for name in names))
     sizes = [len(members) for _, members in table.sections()]
     of_all = all(len(names) in sizes for names in lines_of.values())
     of = "" if of_all else f" of {_listed(lines, most)}"
-    return f"{_listed(list(lines_of), most)}{of}: {reason}"
+    columns = list(lines_of)
+    words = (
+        _listed(columns, most) if len(columns) <= _FEW else f"{len(columns)} columns"
+    )
+    return f"{words}{of}: {reason}"
 
 
 def _listed(names: list[str], most: int) -> str:

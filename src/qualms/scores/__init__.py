@@ -14,6 +14,7 @@ from qualms.scores._sums import *
 from qualms.scores.aggregation import *
 from qualms.scores.arguments import *
 from qualms.scores.calibration import *
+from qualms.scores.calibration_line import *
 from qualms.scores.conformal import *
 from qualms.scores.conformal_sets import *
 from qualms.scores.decomposition import *

@@ -17,6 +17,7 @@ from qualms.scores.arguments import not_negative, open_unit, vector
 __all__ = [
     "accept",
     "conformal_offset",
+    "mondrian_offset",
     "prediction_rate",
     "selection_threshold",
     "weighted_conformal_offset",
@@ -91,6 +92,50 @@ def weighted_conformal_offset(
     reached = np.append(outside[order], np.inf)
     offset: Array = reached[np.searchsorted(carried, needed)]
     return offset
+
+
+def mondrian_offset(
+    lower: ArrayLike,
+    upper: ArrayLike,
+    target: ArrayLike,
+    group: ArrayLike,
+    test_group: ArrayLike,
+    *,
+    alpha: float,
+) -> Array:
+    """Return one offset per test item (T,): that of the validation items of its group.
+
+    Group-wise, or Mondrian, calibration (Vovk et al., 2005): coverage is 1 - `alpha` in
+    every group, not only on average. `group` (N,) and `test_group` (T,) are labels of
+    any kind. The offset is infinite where a group has too few validation items.
+
+    >>> mondrian_offset(
+    ...     [0.0] * 4, [0.0] * 4, [1.0, 2.0, 5.0, 6.0], list("aabb"), ["b", "a", "c"],
+    ...     alpha=0.4,
+    ... )
+    array([ 6.,  2., inf])
+    """
+    outside = excess(lower, upper, target)
+    return thresholds_by_group(outside, group, test_group, alpha=alpha)
+
+
+def thresholds_by_group(
+    values: Array, group: ArrayLike, test_group: ArrayLike, *, alpha: float
+) -> Array:
+    """Return (T,) the ceil((n + 1)(1 - alpha))-th smallest of each item's group."""
+    open_unit("alpha", alpha)
+    labels, wanted = np.asarray(group), np.asarray(test_group)
+    if labels.shape != values.shape:
+        raise ValueError(f"group must have shape {values.shape}, got {labels.shape}")
+    if wanted.ndim != 1:
+        raise ValueError(f"test_group must have shape (T,), got {wanted.shape}")
+    threshold = np.full(len(wanted), math.inf)
+    for name in np.unique(wanted):
+        own = np.sort(values[labels == name])
+        rank = rank_reaching(1 - alpha, len(own) + 1)
+        if rank <= len(own):
+            threshold[wanted == name] = own[rank - 1]
+    return threshold
 
 
 def excess(lower: ArrayLike, upper: ArrayLike, target: ArrayLike) -> Array:

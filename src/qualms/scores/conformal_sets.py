@@ -22,6 +22,7 @@ from qualms.scores.arguments import (
     labelled,
     labels,
     mean_probabilities,
+    not_negative,
     open_unit,
     vector,
 )
@@ -33,6 +34,8 @@ __all__ = [
     "ConformalSets",
     "SetRule",
     "fit_conformal_sets",
+    "fit_label_shift_sets",
+    "label_shift_weights",
     "nonconformity",
     "set_coverage",
     "set_size",
@@ -40,10 +43,14 @@ __all__ = [
     "size_stratified_coverage",
 ]
 
-SetRule = Literal["lac", "aps", "raps"]
+SetRule = Literal["lac", "aps", "raps", "saps"]
 PENALTY = 0.01
 """Penalty of RAPS for each class beyond the free ones (Angelopoulos et al., 2021)."""
 FREE = 5
+ROUNDS, SETTLED = 1_000, 1e-10
+"""Of expectation maximisation."""
+RANK_WEIGHT = 0.2
+"""What SAPS adds for each class that is more probable (Huang et al., 2024)."""
 STRATA = (2, 4, 11, 101)
 """Where strata of set sizes begin: 0 and 1, 2 and 3, 4 to 10, 11 to 100, and more."""
 
@@ -55,9 +62,10 @@ def nonconformity(
 
     lac: one minus its probability (Sadinle et al., 2019). aps: the probability of all
     classes that are as probable or more so (Romano et al., 2020). raps: that plus 0.01
-    for every such class beyond five (Angelopoulos et al., 2021). Tied classes get the
-    same number. `uniform` (N,), random numbers between 0 and 1, makes the last two
-    smooth: they count that share of the class's own probability.
+    for every such class beyond five (Angelopoulos et al., 2021). saps: the largest
+    probability, and 0.2 for every class that is more probable (Huang et al., 2024).
+    Tied classes get the same number. `uniform` (N,), random numbers between 0 and 1,
+    makes all but lac smooth: they count that share of the class's own part.
 
     >>> nonconformity([[0.5, 0.3, 0.2]], rule="aps")
     array([[0.5, 0.8, 1. ]])
@@ -68,13 +76,15 @@ def nonconformity(
     checked = mean_probabilities(probs)
     if rule == "lac":
         if uniform is not None:
-            raise ValueError("uniform is for the rules aps and raps; leave it out")
+            raise ValueError("uniform is for aps, raps and saps; leave it out")
         return 1.0 - checked
     chance = np.ones(1)
     if uniform is not None:
         chance = vector("uniform", uniform, length=len(checked))
         if chance.min() < 0.0 or chance.max() > 1.0:
             raise ValueError("uniform must hold numbers between 0 and 1")
+    if rule == "saps":
+        return _by_rank(checked, chance)
     return _cumulated(checked, chance, PENALTY if rule == "raps" else 0.0)
 
 
@@ -111,6 +121,37 @@ def _fill_cumulated(
             value = below + share * (min(above, 1.0) - below) + penalty * beyond
             for place in range(first, last + 1):
                 result[row, order[row, place]] = value
+            first = last + 1
+
+
+def _by_rank(probs: Array, chance: Array) -> Array:
+    """Return (N, C) largest probability and a weight for each class that is above."""
+    order = np.argsort(-probs, axis=1)
+    rank = np.empty(probs.shape)
+    _fill_last_ranks(probs, order, rank)
+    largest, share = probs.max(axis=1, keepdims=True), chance[:, None]
+    below = largest + RANK_WEIGHT * (rank - 2.0 + share)
+    value: Array = np.where(rank == 1.0, share * largest, below)
+    return value
+
+
+@jit
+def _fill_last_ranks(probs: Array, order: Index, rank: Array) -> None:
+    """Fill in how many classes are as probable as each class, or more so."""
+    classes = probs.shape[1]
+    for row in range(len(probs)):
+        first = 0
+        while first < classes:
+            last = first
+            mass = probs[row, order[row, first]]
+            while last + 1 < classes:
+                after = probs[row, order[row, last + 1]]
+                if mass - after > TIE * mass:
+                    break
+                mass = after
+                last += 1
+            for place in range(first, last + 1):
+                rank[row, order[row, place]] = last + 1.0
             first = last + 1
 
 
@@ -171,6 +212,78 @@ def fit_conformal_sets(
         return ConformalSets(rule=rule, threshold=np.array(thresholds))
     threshold = set_threshold(score, alpha=alpha)
     return ConformalSets(rule=rule, threshold=np.full(classes, threshold))
+
+
+def label_shift_weights(
+    val_probs: ArrayLike, val_target: ArrayLike, probs: ArrayLike
+) -> Array:
+    """Return (C,) how much more frequent each class is among new items.
+
+    Their labels are not needed: the shares of classes with the largest likelihood of
+    the new `probs` (N, C), by expectation maximisation from those of the validation
+    items (Saerens et al., 2002), over the shares in validation. It assumes that
+    probabilities are calibrated there, and that images of a class stay as they were. A
+    class without validation items gets 1.
+
+    >>> val_probs = [[0.9, 0.1], [0.1, 0.9]]
+    >>> new = [[0.9, 0.1]] * 7 + [[0.1, 0.9]] * 3
+    >>> label_shift_weights(val_probs, [0, 1], new).round(4)
+    array([1.5, 0.5])
+    """
+    checked, truth = labelled(val_probs, val_target)
+    new = mean_probabilities(probs)
+    classes = checked.shape[1]
+    if new.shape[1] != classes:
+        raise ValueError(
+            f"probs must have the {classes} classes of val_probs, got {new.shape[1]}"
+        )
+    before = np.bincount(truth, minlength=classes) / len(truth)
+    present = before > 0.0
+    share = before[present]
+    ratio = new[:, present] / share
+    for _ in range(ROUNDS):
+        joint = ratio * share
+        total = joint.sum(axis=1, keepdims=True)
+        after = (joint / np.where(total > 0.0, total, 1.0)).mean(axis=0)
+        settled = np.abs(after - share).max() < SETTLED
+        share = after
+        if settled:
+            break
+    weight = np.ones(classes)
+    weight[present] = share / before[present]
+    return weight
+
+
+def fit_label_shift_sets(
+    probs: ArrayLike,
+    target: ArrayLike,
+    weight: ArrayLike,
+    *,
+    alpha: float,
+    rule: SetRule = "lac",
+) -> ConformalSets:
+    """Return sets for new items whose classes are `weight` (C,) times as frequent.
+
+    Weighted conformal sets under a label shift (Podkopaev & Ramdas, 2021): the
+    threshold of a class is the least nonconformity up to which validation items carry
+    1 - `alpha` of all weight, with that of a new item of the class. Infinite where they
+    cannot. Equal weights give `fit_conformal_sets`.
+
+    >>> sets = fit_label_shift_sets(
+    ...     [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]], [0, 0, 1], [1.0, 4.0], alpha=0.5
+    ... )
+    >>> sets.threshold
+    array([0.3, 0.3])
+    """
+    checked, truth = labelled(probs, target)
+    open_unit("alpha", alpha)
+    by_class = not_negative("weight", weight, length=checked.shape[1])
+    score = own_nonconformity(checked, truth, rule=rule)
+    order = np.argsort(score, kind="stable")
+    carried = np.cumsum(by_class[truth[order]])
+    needed = (1 - alpha) * (carried[-1] + by_class) * (1 - TIE)
+    reached = np.append(score[order], np.inf)
+    return ConformalSets(rule=rule, threshold=reached[np.searchsorted(carried, needed)])
 
 
 def own_nonconformity(

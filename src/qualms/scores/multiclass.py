@@ -19,6 +19,7 @@ from qualms.scores.ties import is_less, ranked_items
 __all__ = [
     "macro_auroc",
     "macro_f1",
+    "quadratic_kappa",
     "top_k_accuracy",
 ]
 
@@ -100,6 +101,54 @@ def macro_f1(probs: ArrayLike, target: ArrayLike) -> float:
     size = size + np.bincount(guess, minlength=classes)
     present = size > 0
     return float((2.0 * true_positives[present] / size[present]).mean())
+
+
+def _quadratic_kappa_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
+    guess, truth = _grades(probs, target)
+    apart = np.square(guess - truth)
+    first, second = guess - guess.mean(), truth - truth.mean()
+    shift = float(guess.mean() - truth.mean())
+    chance = float(np.square(first).mean() + np.square(second).mean() + shift**2)
+    if chance == 0.0:
+        return undefined("all items have one grade, and are predicted to have it")
+    seen = float(apart.mean())
+    by_chance = np.square(first) + np.square(second) + 2.0 * shift * (first - second)
+    by_chance += shift**2 - chance
+    change = (seen / chance * by_chance - (apart - seen)) / (chance * len(truth))
+    return Influence(
+        value=1.0 - seen / chance,
+        values=change - change.mean(),
+        scale="fisher",
+        low=-1.0,
+        extreme=float(len(truth)),
+    )
+
+
+@as_score(
+    label="Quadratic kappa",
+    better="higher",
+    low=-1.0,
+    influence=_quadratic_kappa_influence,
+)
+def quadratic_kappa(probs: ArrayLike, target: ArrayLike) -> float:
+    """Return the agreement of predicted and true grades beyond chance (Cohen, 1968).
+
+    Classes are grades 0, 1, 2, ...; a disagreement counts by the square of its
+    distance. Undefined, nan, where all items have one grade and are predicted to have
+    it.
+
+    >>> round(quadratic_kappa([[0.7, 0.2, 0.1], [0.2, 0.3, 0.5]], [0, 1]), 4)
+    0.6667
+    """
+    guess, truth = _grades(probs, target)
+    seen = float(np.square(guess - truth).mean())
+    chance = float(guess.var() + truth.var() + (guess.mean() - truth.mean()) ** 2)
+    return 1.0 - seen / chance if chance > 0.0 else float("nan")
+
+
+def _grades(probs: ArrayLike, target: ArrayLike) -> tuple[Array, Array]:
+    checked, truth = labelled(probs, target)
+    return most_probable(checked).astype(np.float64), truth.astype(np.float64)
 
 
 def _macro_auroc_influence(probs: ArrayLike, target: ArrayLike) -> Influence:

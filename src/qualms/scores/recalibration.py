@@ -6,27 +6,42 @@ error: recalibration can lower the error while losing information.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from qualms.arrays import Array, Index
 from qualms.scores.arguments import FLOOR, at_class, labelled, mean_probabilities
 from qualms.scores.ties import ranked_items
 
 __all__ = [
+    "Binned",
     "Isotonic",
+    "Linear",
     "Temperature",
+    "VennAbers",
+    "fit_dirichlet",
+    "fit_histogram",
     "fit_isotonic",
     "fit_temperature",
+    "fit_vector",
+    "fit_venn_abers",
 ]
 
 # On items that are all right (or all wrong) the best temperature is zero (or infinite):
 # the search stops at these edges, or before, where the NLL is flat to rounding.
 COLDEST, HOTTEST = 0.01, 100.0
 FLAT, TOLERANCE, ROUNDS = 1e-14, 1e-10, 100
+RIDGE = 1e-3
+"""Penalty on squares of the weights that Dirichlet maps add to temperature's."""
+VECTOR_RIDGE = 1e-6
+"""Keeps the weights of a vector finite where items are all right."""
+HISTOGRAM_BINS = 15
+MOST_RANKS = 500
+"""Distinct probabilities that Venn-Abers tells apart; more are joined by rank."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,23 +81,71 @@ class Isotonic:
         With more than two classes the maps of the single classes are renormalised; a
         row that every map sends to zero becomes uniform.
         """
-        checked = mean_probabilities(probs)
-        classes = 2 if len(self.maps) == 1 else len(self.maps)
-        if checked.shape[1] != classes:
-            raise ValueError(
-                f"probs must have the {classes} classes of the fit, "
-                f"got {checked.shape[1]}"
-            )
-        if classes == 2:
-            yes = np.interp(checked[:, 1], *self.maps[0])
-            return np.stack([1.0 - yes, yes], axis=1)
-        mapped = np.stack(
-            [np.interp(checked[:, k], *knots) for k, knots in enumerate(self.maps)],
-            axis=1,
+        checked = _of_classes(probs, _classes_of(len(self.maps)))
+        columns = zip(_fitted_columns(checked), self.maps, strict=True)
+        return _one_against_rest(
+            checked, [np.interp(column, *knots) for column, knots in columns]
         )
-        mapped[~mapped.any(axis=1)] = 1.0
-        total: Array = mapped.sum(axis=1, keepdims=True)
-        return mapped / total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Linear:
+    """A linear map of the logarithms of the probabilities, then a softmax."""
+
+    weight: Array
+    """(C, C) of each logarithm in each logit."""
+    bias: Array
+    """(C,)"""
+
+    def apply(self, probs: ArrayLike) -> Array:
+        """Return (N, C) recalibrated probabilities, rows summing to one."""
+        checked = _of_classes(probs, len(self.bias))
+        return _softmax(_logs(checked) @ self.weight.T + self.bias)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Binned:
+    """Maps of the class probabilities that are constant within bins."""
+
+    edges: Array
+    """(C, bins - 1) between the bins; one row, of P(y=1), for two classes."""
+    share: Array
+    """(C, bins) of items of the class."""
+
+    def apply(self, probs: ArrayLike) -> Array:
+        """Return (N, C) recalibrated probabilities, rows summing to one."""
+        checked = _of_classes(probs, _classes_of(len(self.edges)))
+        return _one_against_rest(
+            checked,
+            [
+                share[np.searchsorted(edges, column, side="right")]
+                for edges, share, column in zip(
+                    self.edges, self.share, _fitted_columns(checked), strict=True
+                )
+            ],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class VennAbers:
+    """Two isotonic maps for each class: with the item added as 0, and as 1."""
+
+    ranks: tuple[Array, ...]
+    """(K,) distinct validation probabilities of each class, ascending; of P(y=1) alone
+    for two classes."""
+    as_zero: tuple[Array, ...]
+    """(2 K + 1,) the map of an item below, at and between these, added as 0."""
+    as_one: tuple[Array, ...]
+
+    def apply(self, probs: ArrayLike) -> Array:
+        """Return (N, C) probabilities that join both maps, rows summing to one."""
+        checked = _of_classes(probs, _classes_of(len(self.ranks)))
+        columns = []
+        for number, column in enumerate(_fitted_columns(checked)):
+            place = _places(self.ranks[number], column)
+            zero, one = self.as_zero[number][place], self.as_one[number][place]
+            columns.append(one / (1.0 - zero + one))
+        return _one_against_rest(checked, columns)
 
 
 def fit_temperature(probs: ArrayLike, target: ArrayLike) -> Temperature:
@@ -122,9 +185,201 @@ def fit_isotonic(probs: ArrayLike, target: ArrayLike) -> Isotonic:
     array([[0.5, 0.5]])
     """
     checked, truth = labelled(probs, target)
-    classes = checked.shape[1]
-    fitted = (1,) if classes == 2 else range(classes)
+    fitted = _fitted_classes(checked)
     return Isotonic(maps=tuple(_knots(checked[:, k], truth == k) for k in fitted))
+
+
+def fit_vector(probs: ArrayLike, target: ArrayLike) -> Linear:
+    """Return the scale and shift of each class that minimise the NLL (Guo, 2017).
+
+    The logarithm of each probability has a weight and a bias of its own (Guo et al.,
+    2017). `probs` are as in `fit_temperature`.
+
+    >>> fit = fit_vector([0.9] * 4 + [0.2] * 4, [1, 1, 1, 0, 0, 0, 0, 1])
+    >>> fit.apply([0.9]).round(3)
+    array([[0.25, 0.75]])
+    """
+    checked, truth = labelled(probs, target)
+    classes = checked.shape[1]
+    mask = np.eye(classes, dtype=np.bool_)
+    return _fitted_linear(checked, truth, mask, VECTOR_RIDGE)
+
+
+def fit_dirichlet(probs: ArrayLike, target: ArrayLike) -> Linear:
+    """Return the linear map of log probabilities with the smallest NLL (Kull, 2019).
+
+    Every class may depend on the probability of every other (Kull et al., 2019). The
+    squares of biases, and of how far weights are from one temperature for all, cost
+    0.001 of NLL each, so that few items do not decide many weights.
+
+    >>> fit = fit_dirichlet([0.9] * 400 + [0.2] * 400, [1, 1, 1, 0] * 100 + [0] * 400)
+    >>> bool(fit.apply([0.9])[0, 1] < 0.8)
+    True
+    """
+    checked, truth = labelled(probs, target)
+    classes = checked.shape[1]
+    mask = np.ones((classes, classes), np.bool_)
+    return _fitted_linear(checked, truth, mask, RIDGE)
+
+
+def fit_histogram(
+    probs: ArrayLike, target: ArrayLike, *, bins: int = HISTOGRAM_BINS
+) -> Binned:
+    """Return the shares of each class in bins of its probability (Zadrozny, 2001).
+
+    Bins hold equally many items, but for ties. Two classes: bins of P(y=1). More: bins
+    of each class against the rest, then renormalised. A bin with few items has one item
+    more of each kind (Laplace), so that no probability is 0 or 1.
+
+    >>> fit = fit_histogram([0.1, 0.2, 0.8, 0.9], [0, 0, 1, 0], bins=2)
+    >>> fit.apply([0.3, 0.9])
+    array([[0.75, 0.25],
+           [0.5 , 0.5 ]])
+    """
+    if bins < 1:
+        raise ValueError(f"bins must be at least 1, got {bins}")
+    checked, truth = labelled(probs, target)
+    classes = _fitted_classes(checked)
+    edges, shares = [], []
+    for number, column in zip(classes, _fitted_columns(checked), strict=True):
+        cuts = np.quantile(column, np.arange(1, bins) / bins, method="higher")
+        place = np.searchsorted(cuts, column, side="right")
+        count = np.bincount(place, minlength=bins)
+        hits = np.bincount(place, truth == number, minlength=bins)
+        edges.append(cuts)
+        shares.append((hits + 1.0) / (count + 2.0))
+    return Binned(edges=np.array(edges), share=np.array(shares))
+
+
+def fit_venn_abers(probs: ArrayLike, target: ArrayLike) -> VennAbers:
+    """Return inductive Venn-Abers predictors (Vovk et al., 2015).
+
+    Isotonic regression with the new item added, once as 0 and once as 1, gives two
+    probabilities p0 and p1, one of which is calibrated whatever the population. They
+    become p1 / (1 - p0 + p1). More than two classes: each against the rest, then
+    renormalised. More than 500 distinct probabilities are joined by rank.
+
+    >>> fit = fit_venn_abers([0.1, 0.6, 0.7, 0.8], [0, 1, 0, 1])
+    >>> fit.apply([0.65]).round(4)
+    array([[0.5, 0.5]])
+    """
+    checked, truth = labelled(probs, target)
+    ranks, zeros, ones = [], [], []
+    classes = _fitted_classes(checked)
+    for number, column in zip(classes, _fitted_columns(checked), strict=True):
+        levels, place = _joined_ranks(column)
+        count = np.bincount(place, minlength=len(levels)).astype(np.float64)
+        hits = np.zeros(len(levels))
+        np.add.at(hits, place, truth == number)
+        ranks.append(levels)
+        zeros.append(_with_added(hits, count, 0.0))
+        ones.append(_with_added(hits, count, 1.0))
+    return VennAbers(ranks=tuple(ranks), as_zero=tuple(zeros), as_one=tuple(ones))
+
+
+def _fitted_linear(
+    probs: Array, truth: Index, mask: NDArray[np.bool_], ridge: float
+) -> Linear:
+    """Return the map with the smallest penalised NLL; weights outside `mask` are 0."""
+    from scipy.optimize import minimize
+
+    logs, classes = _logs(probs), probs.shape[1]
+    start = 1.0 / fit_temperature(probs, truth).value
+    rows, columns = np.nonzero(mask)
+    diagonal = (rows == columns).astype(np.float64)
+    hot = np.zeros_like(logs)
+    hot[np.arange(len(truth)), truth] = 1.0
+
+    def loss(parameters: Array) -> tuple[float, Array]:
+        weight, bias = np.zeros(mask.shape), parameters[len(rows) :]
+        weight[rows, columns] = parameters[: len(rows)]
+        logits = logs @ weight.T + bias
+        chance = _softmax(logits)
+        nll = -np.log(np.maximum(at_class(chance, truth), 1e-300)).mean()
+        away = parameters.copy()
+        away[: len(rows)] -= start * diagonal
+        slope = (chance - hot) / len(truth)
+        gradient = np.concatenate([(slope.T @ logs)[rows, columns], slope.sum(axis=0)])
+        return float(nll + ridge * away @ away), gradient + 2.0 * ridge * away
+
+    first = np.concatenate([start * diagonal, np.zeros(classes)])
+    options = {"maxiter": 500, "ftol": 1e-14, "gtol": 1e-9}
+    found = minimize(loss, first, jac=True, method="L-BFGS-B", options=options).x
+    weight = np.zeros(mask.shape)
+    weight[rows, columns] = found[: len(rows)]
+    return Linear(weight=weight, bias=found[len(rows) :])
+
+
+def _joined_ranks(values: Array) -> tuple[Array, Index]:
+    """Return the distinct values (K,), at most `MOST_RANKS`, and the place of each."""
+    levels = np.unique(values)
+    if len(levels) > MOST_RANKS:
+        cuts = np.arange(MOST_RANKS) / MOST_RANKS
+        levels = np.unique(np.quantile(values, cuts, method="lower"))
+    place = np.searchsorted(levels, values, side="right") - 1
+    return levels, place.astype(np.int64)
+
+
+def _with_added(hits: Array, count: Array, added: float) -> Array:
+    """Return (2 K + 1,) the isotonic value of an item that is added at each place.
+
+    Even places lie between levels, odd ones at a level.
+    """
+    from scipy.optimize import isotonic_regression
+
+    levels = len(count)
+    value = np.empty(2 * levels + 1)
+    for place in range(2 * levels + 1):
+        level = place // 2
+        if place % 2:
+            more, sizes = hits.copy(), count.copy()
+            more[level] += added
+            sizes[level] += 1.0
+        else:
+            more = np.insert(hits, level, added)
+            sizes = np.insert(count, level, 1.0)
+        fitted = isotonic_regression(more / sizes, weights=sizes).x
+        value[place] = fitted[level]
+    return value
+
+
+def _places(levels: Array, values: Array) -> Index:
+    """Return the place (N,) of each value among levels and the gaps between them."""
+    below = np.searchsorted(levels, values, side="left")
+    at = np.searchsorted(levels, values, side="right") > below
+    return (2 * below + at).astype(np.int64)
+
+
+def _classes_of(maps: int) -> int:
+    return 2 if maps == 1 else maps
+
+
+def _fitted_classes(probs: Array) -> list[int]:
+    """Return the classes that have a map: of two only class 1."""
+    return [1] if probs.shape[1] == 2 else list(range(probs.shape[1]))
+
+
+def _fitted_columns(probs: Array) -> list[Array]:
+    return [np.ascontiguousarray(probs[:, k]) for k in _fitted_classes(probs)]
+
+
+def _of_classes(probs: ArrayLike, classes: int) -> Array:
+    checked = mean_probabilities(probs)
+    if checked.shape[1] != classes:
+        raise ValueError(
+            f"probs must have the {classes} classes of the fit, got {checked.shape[1]}"
+        )
+    return checked
+
+
+def _one_against_rest(probs: Array, mapped: Sequence[Array]) -> Array:
+    """Return (N, C) from the map of each class, or of class 1 of two, renormalised."""
+    if probs.shape[1] == 2:
+        return np.stack([1.0 - mapped[0], mapped[0]], axis=1)
+    joined = np.stack(mapped, axis=1)
+    joined[~joined.any(axis=1)] = 1.0
+    total: Array = joined.sum(axis=1, keepdims=True)
+    return joined / total
 
 
 def _logs(probs: Array) -> Array:

@@ -31,8 +31,11 @@ __all__ = [
     "crps_gaussian",
     "gaussian_interval",
     "gaussian_nll",
+    "item_pit",
     "mae",
     "pinball",
+    "pit_mean",
+    "pit_spread",
     "pool_gaussian",
     "regression_ece",
     "rmse",
@@ -149,9 +152,55 @@ def item_level(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> Array:
     return level
 
 
+def item_pit(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> Array:
+    """Return the probability (N,) of a smaller target (Dawid, 1984).
+
+    The probability integral transform: it is uniform where Gaussians are right. At
+    variance 0 it is 0, 1/2 or 1.
+
+    >>> item_pit([0.0, 0.0], [1.0, 4.0], [0.0, -2.0]).round(4)
+    array([0.5   , 0.1587])
+    """
+    error = -_error(mean, target)
+    sigma = np.sqrt(_variance(var, length=len(error)))
+    # Further away than any Gaussian reaches, where it has no width.
+    z = np.divide(error, sigma, out=50.0 * np.sign(error), where=sigma > 0.0)
+    transform: Array = ndtr(z)
+    return transform
+
+
+def _item_pit_spread(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> Array:
+    return 12.0 * np.square(item_pit(mean, var, target) - 0.5)
+
+
 def item_error(mean: ArrayLike, target: ArrayLike) -> Array:
     """Return absolute error (N,) of each prediction; `mae` is its mean."""
     return np.abs(_error(mean, target))
+
+
+@as_score(label="PIT mean", better="neither", items=item_pit)
+def pit_mean(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> float:
+    """Return the mean probability of a smaller target under Gaussians, moments (N,).
+
+    It is 1/2 where predictions are right, and below it where they are too high.
+
+    >>> pit_mean([0.0, 0.0], [1.0, 1.0], [0.0, 0.0])
+    0.5
+    """
+    return float(item_pit(mean, var, target).mean())
+
+
+@as_score(label="PIT spread", better="neither", high=3.0, items=_item_pit_spread)
+def pit_spread(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> float:
+    """Return 12 times the mean squared distance of `item_pit` from 1/2.
+
+    It is 1 where Gaussians are right, above 1 where they are too narrow or beside the
+    targets, and below 1 where they are too wide.
+
+    >>> pit_spread([0.0, 0.0], [1.0, 1.0], [0.0, 0.0])
+    0.0
+    """
+    return float(_item_pit_spread(mean, var, target).mean())
 
 
 @as_score(label="MAE", better="lower", high=math.inf, items=item_error)

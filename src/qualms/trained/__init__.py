@@ -5,6 +5,13 @@ from qualms.trained._pictures import (
     PictureRequest,
     predict_pictures,
 )
+from qualms.trained.lightning import lightning_callback
 from qualms.trained.predict import predict
 
-__all__ = ["PicturePredictions", "PictureRequest", "predict", "predict_pictures"]
+__all__ = [
+    "PicturePredictions",
+    "PictureRequest",
+    "lightning_callback",
+    "predict",
+    "predict_pictures",
+]

@@ -15,6 +15,7 @@ from qualms.networks import IMAGENET, Colours, network_colours
 from qualms.runs import shared_features
 from qualms.spec import RunSpec, Task
 from qualms.training._checkpoint import (
+    Checkpoint,
     CheckpointWriter,
     TrainingState,
     read_checkpoint,
@@ -125,6 +126,7 @@ def _restored(setup: _Setup, learner: Learner) -> TrainingState:
         seconds = start_from(learner.network, folder, spec.start, message)
         # Weights that are used without further training cost what theirs did.
         return TrainingState() if trains else TrainingState(seconds=seconds)
+    _check_data(setup, checkpoint)
     try:
         learner.restore(checkpoint)
         return state_from_dict(checkpoint["stand"])
@@ -136,6 +138,18 @@ def _restored(setup: _Setup, learner: Learner) -> TrainingState:
             f"the checkpoint in {folder} was written by other code and does not fit"
             f" this one ({why}); delete the folder to start anew"
         ) from error
+
+
+def _check_data(setup: _Setup, checkpoint: Checkpoint) -> None:
+    """Raise if the first epochs were trained on another version of the dataset."""
+    dataset, folder = setup.resources.splits.dataset, setup.job.folder
+    before = checkpoint.get("data", dataset.fingerprint)  # older ones do not state it
+    if before != dataset.fingerprint:
+        raise TrainingError(
+            f"the dataset {dataset.name} has changed since this run began: its"
+            f" fingerprint was {before} and is {dataset.fingerprint}; bring the former"
+            f" files back, or delete {folder} to start anew"
+        )
 
 
 def _data(

@@ -26,6 +26,7 @@ Checkpoint = dict[str, Any]
 """Tensors, numbers and texts by name:
 
     hash         the run
+    data         fingerprint of the dataset that it is trained on
     network      weights and buffers
     optimiser    state of the optimiser, until the run is fitted
     scaler       state of the gradient scaler, until the run is fitted

@@ -17,6 +17,11 @@ def writing(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and not folder.is_dir():
+            raise TrainingError(
+                f"{folder} was removed or renamed while the run worked in it; run again"
+                " to make the run anew, or bring the folder back first to go on"
+            ) from error
         raise TrainingError(
             f"cannot write to {folder}: {error.strerror or error}; free space there or"
             " choose another folder, and run again: the last good checkpoint is kept"

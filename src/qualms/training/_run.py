@@ -212,7 +212,12 @@ class Run:
         learned = self.learner.state()
         if self.state.fitted:
             learned = {"network": learned["network"]}
-        return {"hash": self.spec.hash, **learned, "stand": self.state.to_dict()}
+        return {
+            "hash": self.spec.hash,
+            "data": self.resources.splits.dataset.fingerprint,
+            **learned,
+            "stand": self.state.to_dict(),
+        }
 
 
 def scaled_batch(options: Training, passed: int) -> int:

@@ -30,7 +30,12 @@ def section(score="accuracy", values=VALUES, seconds=SECONDS):
     report = BenchmarkReport(
         name="mine",
         title="Mine",
-        rows=tuple(RowFacts(row, row, pool=2 if row == "d" else 1) for row in values),
+        rows=tuple(
+            RowFacts(row, row, pool=2 if row == "d" else 1, options={"draws": 10})
+            if row == "d"
+            else RowFacts(row, row)
+            for row in values
+        ),
         seconds_each={("home", row): s for row, s in seconds.items()},
         costs={("home", "d"): Cost(80.0, 2_500_000)},
     )
@@ -44,7 +49,8 @@ def test_the_front_has_what_no_other_beats_in_both():
     (errors,) = section(score="nll").data
     assert errors.value["front"] == ["a"]
     details = {point["name"]: point["detail"] for point in data.value["points"]}
-    assert details["d"] == "40 s, 2.5 M parameters in 2 networks"
+    assert details["d"] == "40 s, 2.5 M parameters in 2 networks, 10 draws"
+    assert details["a"] == "5 s"
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ FLAGS = [
     "--disable-sync",
 ]
 WIDTHS = (1280, 390)
+OPEN_ALL = "document.querySelectorAll('details').forEach(d => { d.open = true; });"
 DRAW_ALL = "dispatchEvent(new Event('beforeprint'))"
 WAITING = "[...qualms.waiting.keys()].length === 0"
 
@@ -110,7 +111,7 @@ def pages(index):
 @pytest.mark.parametrize("width", WIDTHS)
 def test_no_page_scrolls_sideways_or_complains(visit, sites, which, width):
     for path in pages(sites[which]):
-        page = visit(path, width=width)
+        page = visit(path, width=width, wanted=OPEN_ALL + DRAW_ALL)
         size = page.evaluate("document.documentElement.scrollWidth")
         assert size <= width, path
         for plot in page.locator("figure.chart .plot").all():
@@ -138,10 +139,7 @@ def test_axe_finds_nothing_serious(visit, sites, width, dark):
     ).Axe()
     findings = []
     for path in [*pages(sites["plain"]), sites["hostile"]]:
-        page = visit(path, width=width, dark=dark)
-        page.evaluate(
-            "document.querySelectorAll('details').forEach(d => { d.open = true; })"
-        )
+        page = visit(path, width=width, dark=dark, wanted=OPEN_ALL + DRAW_ALL)
         # It would read the style sheet once more, which the policy forbids.
         found = axe.run(page, options={"preload": False}).response["violations"]
         findings += [
@@ -362,7 +360,9 @@ def test_a_single_file_saves_its_tables(visit, sites):
 
 def test_differences_are_drawn_from_any_reference(visit, sites):
     page = visit(sites["plain"].parent / "compare.html")
+    page.locator("#compare-files-1 > summary").click()
     figure = page.locator("#compare-files-1-forest-figure")
+    figure.locator(".plot svg").wait_for()
     lines = "e => [...e.querySelectorAll('.plot text')].map(t => t.textContent)"
     before = figure.evaluate(lines)
     assert figure.locator(".plot .whisker").count() > 0
@@ -386,7 +386,9 @@ def test_differences_are_drawn_from_any_reference(visit, sites):
 
 def test_differences_are_saved_with_their_reference(visit, sites):
     page = visit(sites["plain"].parent / "compare.html")
+    page.locator("#compare-files-1 > summary").click()
     figure = page.locator("#compare-files-1-forest-figure")
+    figure.locator(".plot svg").wait_for()
     figure.locator("select").first.select_option(label="careless")
     with page.expect_download() as saved:
         figure.locator("[data-tool=csv]").click()

@@ -324,6 +324,22 @@ def test_thumbnails_are_pictures_of_their_items(site):
     assert set(data_of(site, "items-source-1")["pictures"]) == {""}
 
 
+def test_the_source_of_which_most_is_shown_is_first(tmp_path):
+    files = [
+        predictions.write(tmp_path / "plain.npz", two_classes(30, thumbnails=False)),
+        predictions.write(tmp_path / "other.npz", two_classes(20, thumbnails=False)),
+        predictions.write(tmp_path / "pictured.npz", two_classes()),
+    ]
+    site = write_site(*files, out=tmp_path / "site").parent
+    text = (site / "data" / "items.js").read_text("utf-8")
+    value = json.loads(re.fullmatch(r'qualms\.put\("[\w-]+",(.*)\);\n', text)[1])
+    labels = [each["label"] for each in value["sources"]]
+    assert labels == ["pictured", "plain", "other"]
+    page = (site / "pictured.html").read_text("utf-8")
+    assert 'href="items.html">its items</a>' in page
+    assert 'href="compare.html"' not in page
+
+
 def test_data_on_demand_stay_below_a_megabyte(site):
     sizes = [path.stat().st_size for path in (site / "data").iterdir()]
     assert max(sizes) <= 1_000_000
@@ -399,7 +415,8 @@ def test_another_file_is_chosen_by_keyboard(visit):
     page.locator(".tile").first.wait_for()
     page.locator(".source select").focus()
     page.keyboard.press("ArrowDown")
-    page.locator(".no-picture").first.wait_for()
+    page.locator(".tile.bare").first.wait_for()
+    assert page.locator(".no-picture").count() == 0
     assert page.locator(".tile.wrong").count() == 3
     assert "3 of 30 items" in page.locator(".items .about").inner_text()
 

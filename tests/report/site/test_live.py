@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from qualms.cli import app
 from qualms.report.site.live import LiveRuns, LiveServer, LiveSite
-from qualms.runs import describe, mark_done, mark_failed
+from qualms.runs import describe, mark_done, mark_failed, note_request
 from qualms.spec import Part, RunSpec
 from report.site.made_site import HOSTILE
 
@@ -326,3 +326,53 @@ def test_mistakes_with_serve_get_a_sentence(tmp_path, more, said):
     assert isinstance(result.exception, ValueError)
     assert said in str(result.exception)
     assert not (tmp_path / "new").exists()
+
+
+def test_totals_are_over_all_runs_that_were_asked_for(server, tmp_path):
+    runs = tmp_path / "runs"
+    folder, done = made_run(runs, seed=0, losses=(2.0, 1.0, 0.5, 0.4))
+    mark_done(folder, done, {})
+    under_way = made_run(runs, seed=1, losses=(2.0,))[1]
+    note_request(runs, [done, under_way, spec(seed=2), spec(seed=3)])
+    shown = state(server)
+    assert shown["all"] == 4
+    assert shown["counts"] == {"done": 1, "under way": 1, "waiting": 2}
+    # Epochs take 30 s: 3 are left of the run, and 2 runs of 4 wait, one at a time.
+    assert shown["left"] == 3 * 30 + 2 * 4 * 30
+    made_run(runs, seed=2, losses=(2.0, 1.0))
+    shown = state(server)
+    assert shown["counts"] == {"done": 1, "under way": 2, "waiting": 1}
+    assert shown["left"] == (3 * 30 + 2 * 30 + 4 * 30) / 2
+
+
+def test_nothing_is_said_of_the_time_left_where_no_epoch_has_ended(server, tmp_path):
+    runs = tmp_path / "runs"
+    made_run(runs)
+    note_request(runs, [spec(), spec(seed=1)])
+    shown = state(server)
+    assert shown["counts"] == {"under way": 1, "waiting": 1}
+    assert shown["left"] is None
+    (runs / "mine" / "requested.json").write_text("damaged")
+    assert state(server)["counts"] == {"under way": 1}
+
+
+def test_the_live_page_has_its_style_and_script_before_there_is_a_site(tmp_path):
+    site = LiveSite(tmp_path / "none", [tmp_path / "runs"], lambda: tmp_path)
+    made_run(tmp_path / "runs", losses=(1.0,))
+    server = LiveServer(site, LiveRuns([tmp_path / "runs"]))
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    page = ask(server, "")[1].decode()
+    for path, kind in (
+        ("assets/site.js", "text/javascript"),
+        ("assets/site.css", "text/css"),
+        ("live.js", "text/javascript"),
+        ("live.css", "text/css"),
+    ):
+        assert path in page
+        answer, body = ask(server, path)
+        assert answer.status == 200
+        assert answer.headers["Content-Type"].startswith(kind)
+        assert len(body) > 500
+    server.shutdown()
+    server.server_close()

@@ -1,6 +1,7 @@
 """Findings in words: each follows its rule, and is left out without its numbers."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,7 @@ from qualms.report.benchmark_report import (
     VariantFacts,
 )
 from qualms.report.site.text import plain_text
-from qualms.report.site.verdicts import benchmark_sentences
+from qualms.report.site.verdicts import Sentence, benchmark_sentences, telling
 from qualms.report.table import Column, Table, TableCell, TableLine
 
 
@@ -145,3 +146,20 @@ def test_effects_are_counted_and_undecided_ones_left_out():
 def test_undefined_numbers_leave_their_sentence_out():
     rows = [("a", [cell(math.nan)]), ("b", [cell(90, 88, 92)])]
     assert said(table([("accuracy ↑", HOME)], rows)) == []
+
+
+def test_an_estimate_without_a_marked_winner_is_named_as_such():
+    rows = [("a", [cell(0.9, 0.8, 1.0)]), ("b", [cell(0.7, 0.6, 0.8)])]
+    shown = table([("Toy 1", {})], rows)
+    (words,) = said(replace(shown, title="Table 4: NCC \N{UPWARDS ARROW}"))
+    assert words == (
+        "? a (0.9, 0.8-1.0) is the highest estimate on Table 4: NCC, Toy 1. No winner"
+        " is marked among the rows."
+    )
+
+
+def test_losses_are_told_before_what_holds():
+    sentences = [Sentence(sign=sign, words=str(n)) for n, sign in enumerate("✓≈✗?↘✗")]
+    for most, signs in ((1, "✗"), (3, "✗↘✗"), (4, "≈✗↘✗"), (9, "✓≈✗?↘✗")):
+        assert "".join(each.sign for each in telling(sentences, most)) == signs
+    assert telling([], 3) == []

@@ -18,6 +18,8 @@ from qualms.scores.regression import (
     gaussian_nll,
     mae,
     pinball,
+    pit_mean,
+    pit_spread,
     regression_ece,
     rmse,
 )
@@ -73,6 +75,8 @@ CASES = [
     Case(mae, points, MEAN),
     Case(rmse, points, MEAN),
     Case(gaussian_nll, gaussians, MEAN),
+    Case(pit_mean, gaussians, MEAN),
+    Case(pit_spread, gaussians, MEAN),
     Case(pinball, quantiles, MEAN, {"level": 0.9}),
     Case(crps_gaussian, gaussians, MEAN),
     Case(crps_gaussian, some_without_variance, MEAN, name="crps_gaussian var 0"),

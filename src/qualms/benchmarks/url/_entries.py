@@ -81,7 +81,7 @@ def set_entries(embedded: EmbeddedSet, u: str, *, released: bool) -> Iterator[En
     ranked = value, 1 - hits, hits
     by_item = partial(influence_of, scores.weighted_auroc, *ranked)
     area = entry(scores.r_auroc, scores.weighted_auroc(*ranked), by_item, ALL_ALIKE)
-    yield replace(area, uncertainty=value)
+    yield replace(area, inputs=partial(dict, uncertainty=value))
     cropped = predictions.named("uncertainty_cropped").get(u)
     if cropped is not None:
         by_item = partial(influence_of, scores.crop_rate, value, cropped)
@@ -243,14 +243,15 @@ def _average(entries: Sequence[Entry], subset: str) -> Entry:
         as_published=math.fsum(released) / len(released),
         why=first.why,
         ranked=first.ranked,
-        uncertainty=_joined([entry.uncertainty for entry in entries]),
+        inputs=partial(_joined_inputs, entries),
     )
 
 
-def _joined(values: Sequence[Array | None]) -> Array | None:
-    """Return all values in one array; None where some are missing."""
+def _joined_inputs(entries: Sequence[Entry]) -> Mapping[str, Array]:
+    """Return the uncertainty of all items; nothing where some sets have none."""
+    values = [entry.uncertainty for entry in entries]
     known = [value for value in values if value is not None]
-    return np.concatenate(known) if len(known) == len(values) else None
+    return {"uncertainty": np.concatenate(known)} if len(known) == len(values) else {}
 
 
 def _average_influence(entries: Sequence[Entry]) -> Influence | None:

@@ -110,7 +110,13 @@ class Study(NamedTuple):
     """With all of their digits first."""
 
     def printed_for(self, dataset: str) -> ResultsTable:
-        """Return the published numbers of the models that ours has."""
+        """Return the published numbers of the models that ours has.
+
+        They are none for data that are not the paper's or made by its rules.
+        """
+        like = (v for v in self.variants if v.label == dataset)
+        if not all(map(as_in_paper, like)):
+            return ResultsTable.of(())
         rows = self.ours.where(dataset=dataset, aggregation=PAPER_AGGREGATIONS)
         numbers = self.printed.where(dataset=dataset)
         return numbers.where(row=rows.distinct("row")) if len(rows) else numbers

@@ -1,6 +1,10 @@
 """Judging classification: proper scores, calibration, referral, and shift."""
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,10 +16,13 @@ from qualms.evaluate._prediction_sets import (
     Probabilities,
     conformal_entries,
     enough_of_each_class,
+    group_entries,
+    label_shift_entries,
 )
 from qualms.evaluate._thresholds import KnownItems, judge_points
 from qualms.evaluate.chosen_uncertainty import chosen_uncertainty
 from qualms.evaluate.drawings import (
+    calibration_band,
     histograms,
     referral_curves,
     reliability_curve,
@@ -34,6 +41,7 @@ from qualms.evaluate.entry import (
 from qualms.evaluate.subsets import (
     design_of,
     drawn_subsets,
+    group_arrays,
     grouped,
     is_group,
     known_items,
@@ -41,10 +49,17 @@ from qualms.evaluate.subsets import (
     subsets,
     unknown_notes,
 )
+from qualms.inference import Design
 from qualms.predictions import Predictions
 from qualms.wording import plural
 
-Fitted = scores.Temperature | scores.Isotonic
+Fitted = (
+    scores.Temperature
+    | scores.Isotonic
+    | scores.Linear
+    | scores.Binned
+    | scores.VennAbers
+)
 
 MANY = 8
 """With more classes than this, probabilities are freed as soon as possible."""
@@ -54,10 +69,17 @@ TOP_K = 5
 """With more classes than this, there is also a top-5 accuracy."""
 MANY_RANKED = 100
 """With more classes than this, there is no macro AUROC, which ranks by each class."""
+MANY_MAPPED = 20
+"""With more classes than this, only temperature and isotonic maps are fitted."""
 OF_CLASSES = (scores.accuracy, scores.balanced_accuracy, scores.mcc, scores.macro_f1)
 RECALIBRATED = (scores.nll, scores.brier, scores.ece, scores.adaptive_ece)
 """Scores that are also given of recalibrated probabilities."""
 CALIBRATION = (scores.classwise_ece, scores.smooth_ece)
+ON_LOGITS: Mapping[Callable[..., float], float] = {
+    scores.calibration_slope: 1.0,
+    scores.calibration_intercept: 0.0,
+}
+"""Calibration of two classes as a line on the logit scale, and its best value."""
 SHIFT = (
     scores.ood_auroc,
     scores.ood_auprc,
@@ -92,7 +114,8 @@ class _Classified(NamedTuple):
         """Return the arrays by the names of the parameters that read them."""
         arrays = {"probs": self.probs, "target": self.target}
         if self.probs.shape[1] == 2:
-            arrays |= {"score": self.probs[:, 1], "positive": self.target == 1}
+            yes = self.probs[:, 1]
+            arrays |= {"score": yes, "prob": yes, "positive": self.target == 1}
         return arrays
 
     def recalibrated(self, fit: Fitted) -> "_Classified":
@@ -105,6 +128,32 @@ class _Classified(NamedTuple):
         return self._replace(probs=changed)
 
 
+class _Parts:
+    """The items of each subset; those of many items are copied anew when needed."""
+
+    ITEMS = 1 << 22
+    """Items of all copies that stay in memory beside the latest."""
+
+    def __init__(self, everyone: _Classified, chosen: Mapping[str, Index]) -> None:
+        self.chosen = chosen
+        self._everyone = everyone
+        self._latest: OrderedDict[str, _Classified] = OrderedDict()
+        self._lock = Lock()
+
+    def of(self, subset: str) -> _Classified:
+        """Return the items of a subset, which another thread may be copying."""
+        with self._lock:
+            if subset not in self._latest:
+                self._latest[subset] = self._everyone.at(self.chosen[subset])
+            self._latest.move_to_end(subset)
+            while len(self._latest) > 1 and self._items() > self.ITEMS:
+                self._latest.popitem(last=False)
+            return self._latest[subset]
+
+    def _items(self) -> int:
+        return sum(len(part.target) for part in self._latest.values())
+
+
 def classification(
     predictions: Predictions, val: Predictions | None, options: ScoreOptions
 ) -> Judgement:
@@ -113,14 +162,18 @@ def classification(
     known_val = None if val is None else _validation(predictions, val)
     fitted = _fitted(known_val)
     chosen = subsets(predictions, by_group=options.by_group, seed=options.seed)
+    parts = _Parts(everyone, chosen)
     changed = _recalibrated(everyone, fitted, chosen)
     entries: list[Entry] = []
     curves: list[Curve] = []
-    for subset, index in chosen.items():
-        items = everyone.at(index)
-        entries += (*_of_subset(items, subset, index), *changed.entries[subset])
+    for subset in chosen:
+        entries += (*_of_subset(parts, subset), *changed.entries[subset])
+        if options.ordinal:
+            entries.append(_plain_entry(scores.quadratic_kappa, parts, subset))
         if not is_group(subset):
-            curves += (*_referral(items, subset), *_roc(items, subset))
+            items = parts.of(subset)
+            curves += _referral(items, subset, options.curve_points)
+            curves += _roc(items, subset)
     entries += _shift(predictions, everyone)
     design = design_of(predictions)
     if val is not None and known_val is not None:
@@ -142,7 +195,8 @@ def classification(
         curves=(
             *curves,
             *_ood_roc(predictions, everyone),
-            *(_reliability(everyone.at(index), s) for s, index in drawn.items()),
+            *(_reliability(parts.of(subset), subset) for subset in drawn),
+            *_calibration_bands(parts, drawn, design),
             *changed.curves,
         ),
         histograms=tuple(_histograms(everyone, drawn, predictions.get("group"), first)),
@@ -197,10 +251,17 @@ def _fitted(val: Probabilities | None) -> dict[str, Fitted]:
     """Return the recalibration maps fitted on validation items, by name."""
     if val is None:
         return {}
-    return {
+    fitted: dict[str, Fitted] = {
         "temperature": scores.fit_temperature(*val),
         "isotonic": scores.fit_isotonic(*val),
     }
+    classes = val.probs.shape[1]
+    if classes <= MANY_MAPPED:
+        fitted["histogram"] = scores.fit_histogram(*val)
+        fitted["vector"] = scores.fit_vector(*val)
+        fitted["dirichlet"] = scores.fit_dirichlet(*val)
+        fitted["venn-abers"] = scores.fit_venn_abers(*val)
+    return fitted
 
 
 class _Recalibrated(NamedTuple):
@@ -217,25 +278,25 @@ def _recalibrated(
     """Judge every subset by each fit, which is applied once."""
     result = _Recalibrated({subset: [] for subset in chosen}, [])
     for name, fit in fitted.items():
-        changed, at = everyone.recalibrated(fit), {"recalibration": name}
-        for subset, index in chosen.items():
-            items = changed.at(index)
-            result.entries[subset].extend(_calibration(items, subset, index, at))
+        at = {"recalibration": name}
+        parts = _Parts(everyone.recalibrated(fit), chosen)
+        for subset in chosen:
+            result.entries[subset].extend(_calibration(parts, subset, at))
         result.curves.extend(
-            _reliability(changed.at(index), subset, at)
-            for subset, index in drawn_subsets(chosen).items()
+            _reliability(parts.of(subset), subset, at)
+            for subset in drawn_subsets(chosen)
         )
     return result
 
 
-def _of_subset(items: _Classified, subset: str, index: Index) -> Iterator[Entry]:
-    yield from _plain(items, subset, index)
-    for name in items.unsure:
-        yield from _selective(items, name, subset, index)
+def _of_subset(parts: _Parts, subset: str) -> Iterator[Entry]:
+    yield from _plain(parts, subset)
+    for name in parts.of(subset).unsure:
+        yield from _selective(parts, name, subset)
 
 
-def _plain(items: _Classified, subset: str, index: Index) -> Iterator[Entry]:
-    classes = items.probs.shape[1]
+def _plain(parts: _Parts, subset: str) -> Iterator[Entry]:
+    classes = parts.of(subset).probs.shape[1]
     several: list[Callable[..., float]] = []
     if classes > TOP_K:
         several.append(scores.top_k_accuracy)
@@ -244,37 +305,58 @@ def _plain(items: _Classified, subset: str, index: Index) -> Iterator[Entry]:
     if classes == 2:
         several += (scores.auroc, scores.auprc, scores.average_precision)
     for score in (*OF_CLASSES, *several, *RECALIBRATED, *CALIBRATION):
-        yield _entry(score, items.arrays(), subset, index)
+        yield _plain_entry(score, parts, subset)
+    if classes == 2:
+        for line, aim in ON_LOGITS.items():
+            yield replace(_plain_entry(line, parts, subset), aim=aim)
 
 
 def _calibration(
-    items: _Classified, subset: str, index: Index, settings: Mapping[str, str]
+    parts: _Parts, subset: str, settings: Mapping[str, str]
 ) -> Iterator[Entry]:
     for score in RECALIBRATED:
-        yield _entry(score, items.arrays(), subset, index, settings)
+        yield _plain_entry(score, parts, subset, settings)
 
 
-def _selective(
-    items: _Classified, name: str, subset: str, index: Index
-) -> Iterator[Entry]:
-    arrays = {"risk": 1.0 - items.correct, "uncertainty": items.unsure[name]}
+def _plain_entry(
+    score: Callable[..., float],
+    parts: _Parts,
+    subset: str,
+    settings: Mapping[str, str] | None = None,
+) -> Entry:
+    inputs = partial(_plain_inputs, parts, subset)
+    entry = _entry(score, inputs, subset, parts.chosen[subset], settings)
+    # With many classes influences take less memory than probabilities.
+    many = parts.of(subset).probs.shape[1] > MANY
+    return with_known_influence(entry) if many else entry
+
+
+def _plain_inputs(parts: _Parts, subset: str) -> dict[str, NDArray[Any]]:
+    return parts.of(subset).arrays()
+
+
+def _selective(parts: _Parts, name: str, subset: str) -> Iterator[Entry]:
+    inputs = partial(_selective_inputs, parts, name, subset)
+    at = {"uncertainty": name}
     for score in (scores.aurc, scores.eaurc, scores.augrc, scores.risk_at_coverage):
-        yield _entry(score, arrays, subset, index, {"uncertainty": name})
+        yield _entry(score, inputs, subset, parts.chosen[subset], at)
+
+
+def _selective_inputs(parts: _Parts, name: str, subset: str) -> dict[str, NDArray[Any]]:
+    items = parts.of(subset)
+    return {"risk": 1.0 - items.correct, "uncertainty": items.unsure[name]}
 
 
 def _entry(
     score: Callable[..., float],
-    arrays: Mapping[str, NDArray[Any]],
+    inputs: Mapping[str, NDArray[Any]] | Callable[[], Mapping[str, NDArray[Any]]],
     subset: str,
     index: Index,
     settings: Mapping[str, str] | None = None,
 ) -> Entry:
-    entry = bound_entry(
-        score, arrays, index, subset=subset, settings=settings, why=ONE_CLASS
+    return bound_entry(
+        score, inputs, index, subset=subset, settings=settings, why=ONE_CLASS
     )
-    # With many classes influences take less memory than probabilities.
-    many = "probs" in arrays and arrays["probs"].shape[1] > MANY
-    return with_known_influence(entry) if many else entry
 
 
 def _shift(predictions: Predictions, everyone: _Classified) -> Iterator[Entry]:
@@ -299,15 +381,30 @@ def _sets(
     """Yield scores of conformal sets on all subsets but the balanced one."""
     # Items of no known class are in no subset: any class will do.
     test = Probabilities(everyone.probs, np.maximum(everyone.target, 0))
-    rows = predictions.n + known_items(val[0])
+    known = known_items(val[0])
+    rows = predictions.n + known
     by_subset = {name: index for name, index in chosen.items() if name != "balanced"}
-    return conformal_entries(test, val[1], (rows, by_subset), alpha=options.alpha)
+    yield from conformal_entries(test, val[1], (rows, by_subset), alpha=options.alpha)
+    for further in options.further_alphas:
+        entries = conformal_entries(test, val[1], (rows, by_subset), alpha=further)
+        for entry in entries:
+            yield replace(entry, settings={**entry.settings, "alpha": further})
+    own = group_arrays(val[0])
+    for array, group in group_arrays(predictions).items():
+        if array in own:
+            groups = group.astype(np.str_), own[array][known].astype(np.str_)
+            name = array.removeprefix("group/")
+            yield from group_entries(
+                test, val[1], groups, by_subset, alpha=options.alpha, name=name
+            )
+    drawn = drawn_subsets(chosen)
+    yield from label_shift_entries(test, val[1], drawn, alpha=options.alpha)
 
 
-def _referral(items: _Classified, subset: str) -> Iterator[Curve]:
+def _referral(items: _Classified, subset: str, most: int | None) -> Iterator[Curve]:
     for name, value in items.unsure.items():
         yield from referral_curves(
-            items.probs, items.target, value, subset=subset, kind=name
+            items.probs, items.target, value, subset=subset, kind=name, most=most
         )
 
 
@@ -332,6 +429,22 @@ def _reliability(
     return reliability_curve(
         items.probs, items.target, subset=subset, settings=settings or {}
     )
+
+
+def _calibration_bands(
+    parts: _Parts, drawn: Mapping[str, Index], design: Design
+) -> Iterator[Curve]:
+    """Yield the smooth calibration curve of two classes."""
+    for subset, index in drawn.items():
+        items = parts.of(subset)
+        if items.probs.shape[1] != 2:
+            return
+        yield calibration_band(
+            items.probs[:, 1],
+            items.target == 1,
+            subset=subset,
+            design=design.of(index),
+        )
 
 
 def _histograms(
@@ -359,7 +472,7 @@ def _notes(
         units = plural(clusters, "cluster")
         notes.append(f"intervals are over {clusters} {units}, not items")
     if val is not None:
-        names, count = " and ".join(fitted), len(known_items(val))
+        names, count = ", ".join(fitted), len(known_items(val))
         notes.append(f"{names} fitted on {count} validation items of {val.source}")
     return tuple(notes)
 

@@ -231,7 +231,7 @@ def _retrieval(
         area = entry(
             scores.r_auroc, _value(*ranked), partial(influence_of, *ranked), at
         )
-        yield replace(area, uncertainty=value)
+        yield replace(area, inputs=partial(dict, uncertainty=value))
         if name in cropped:
             pair = scores.crop_rate, value, cropped[name][index]
             yield entry(

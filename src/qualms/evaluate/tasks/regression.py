@@ -13,20 +13,27 @@ from qualms import scores
 from qualms.arrays import Array, Index
 from qualms.evaluate._estimates import influences_of
 from qualms.evaluate.chosen_uncertainty import LENGTH
+from qualms.evaluate.drawings import Z
 from qualms.evaluate.entry import Curve, Entry, Judgement, ScoreOptions, bound_entry
 from qualms.evaluate.recalibration import Forecasts, recalibrated_influences
 from qualms.evaluate.subsets import (
     design_of,
     drawn_subsets,
+    group_arrays,
     known_items,
     subsets,
     unknown_notes,
 )
-from qualms.inference import Influence, interval_of
+from qualms.inference import Influence, interval_of, wilson_ends
 from qualms.predictions import Predictions, pool
 
 # Below this the density of a target would no longer be a finite number.
 SMALLEST_VARIANCE = 1e-100
+QUARTERS = ("lowest quarter", "second quarter", "third quarter", "highest quarter")
+"""Of the items of a subset, by what is predicted for them."""
+FEWEST_IN_QUARTERS = 20
+SHOWN = ("all", "in_domain", "shifted")
+"""Subsets whose coverage is given by the size of predictions."""
 RATE = 0.95
 """Share of validation items that a selection score lets pass."""
 # Beyond this the ends of a Gaussian interval are infinite.
@@ -61,12 +68,18 @@ def regression(
     design = design_of(predictions)
     entries: list[Entry] = []
     own = predictions.named("uncertainty")
+    by_group = _by_group(predictions, val, validation, alpha)
     for subset, index in chosen.items():
         entries += _points(predictions, items, subset, index)
         entries += _intervals(items, alpha, subset, index)
         entries += _selective(predictions, items, own, subset, index)
         if validation is not None:
             entries += _calibrated(predictions, items, validation, alpha, subset, index)
+        entries += _grouped_entries(by_group, items, alpha, subset, index)
+        if subset in SHOWN:
+            offset = None if validation is None else validation.offset
+            entries += _by_size(items, offset, alpha, subset, index)
+    entries += _at_further(predictions, val, chosen, alpha, options)
     return Judgement(
         entries=tuple(entries),
         curves=tuple(
@@ -76,6 +89,8 @@ def regression(
             *_density_note(items),
             *_own_note(items, own),
             *_notes(alpha, validation, val),
+            *_further_notes(predictions, alpha, options),
+            *by_group.notes,
             *unknown_notes(predictions, in_ood_scores=False),
         ),
         design=design if val is None else design.joined(design_of(val)),
@@ -156,6 +171,10 @@ def _points(
     if items.var is not None:
         arrays["var"] = items.var[index]
         chosen += (scores.gaussian_nll, scores.crps_gaussian, scores.regression_ece)
+        transformed = bound_entry(scores.pit_mean, arrays, index, subset=subset)
+        yield replace(transformed, aim=0.5)
+        transformed = bound_entry(scores.pit_spread, arrays, index, subset=subset)
+        yield replace(transformed, aim=1.0)
     elif predictions.draws > 1:
         arrays["draws"] = predictions.arrays["mean"][:, index]
         chosen.append(scores.crps_ensemble)
@@ -202,6 +221,145 @@ def _selective(
         arrays = {"risk": risk, "uncertainty": value[index]}
         at = {"uncertainty": name}
         yield bound_entry(scores.aurc, arrays, index, subset=subset, settings=at)
+
+
+def _at_further(
+    predictions: Predictions,
+    val: Predictions | None,
+    chosen: Mapping[str, Index],
+    alpha: float,
+    options: ScoreOptions,
+) -> Iterator[Entry]:
+    """Yield scores of intervals at the further alphas; their setting says which."""
+    for further in _further_alphas(predictions, alpha, options):
+        items = _pooled(predictions, further)
+        validation = None if val is None else _validation(predictions, val, further)
+        for subset, index in chosen.items():
+            entries = [*_intervals(items, further, subset, index)]
+            if validation is not None:
+                entries += _calibrated(
+                    predictions, items, validation, further, subset, index
+                )
+            for entry in entries:
+                if "select" not in entry.settings:
+                    yield replace(entry, settings={**entry.settings, "alpha": further})
+
+
+def _further_alphas(
+    predictions: Predictions, alpha: float, options: ScoreOptions
+) -> list[float]:
+    """Return the further alphas that intervals of the file can be made at."""
+    if "lower" in predictions.arrays:
+        return []
+    return [further for further in options.further_alphas if further != alpha]
+
+
+def _further_notes(
+    predictions: Predictions, alpha: float, options: ScoreOptions
+) -> tuple[str, ...]:
+    if not options.further_alphas or "lower" not in predictions.arrays:
+        return ()
+    return (
+        f"intervals are judged at alpha {alpha:g} alone, at which they were predicted",
+    )
+
+
+class _ByGroup(NamedTuple):
+    """Conformal offsets of each item by the groups of one array, for every array."""
+
+    offsets: Mapping[str, Array]
+    """(N,) by the name of the array; infinite where validation has too few items."""
+    notes: tuple[str, ...] = ()
+
+
+def _by_group(
+    predictions: Predictions,
+    val: Predictions | None,
+    validation: "_ValidationItems | None",
+    alpha: float,
+) -> _ByGroup:
+    """Return offsets by group, where both files have the array that says which."""
+    if val is None or validation is None:
+        return _ByGroup({})
+    offsets, notes = {}, []
+    own, known = group_arrays(val), validation.items
+    for array, group in group_arrays(predictions).items():
+        if array not in own:
+            continue
+        offset = scores.mondrian_offset(
+            known.lower,
+            known.upper,
+            known.target,
+            own[array][validation.rows].astype(np.str_),
+            group.astype(np.str_),
+            alpha=alpha,
+        )
+        few = np.unique(group[np.isinf(offset)])
+        if len(few):
+            notes.append(
+                f"conformal by {array.removeprefix('group/')} leaves out "
+                f"{', '.join(map(str, few[:5]))}: too few validation items there"
+            )
+        if np.isfinite(offset).any():
+            offsets[array] = offset
+    return _ByGroup(offsets, tuple(notes))
+
+
+def _grouped_entries(
+    by_group: _ByGroup, items: _Forecast, alpha: float, subset: str, index: Index
+) -> Iterator[Entry]:
+    """Yield scores of intervals with the offset of each item's group.
+
+    Their intervals are about other test items for these offsets.
+    """
+    for array, offset in by_group.offsets.items():
+        rows = index[np.isfinite(offset[index])]
+        if len(rows):
+            at = {"interval": f"conformal by {array.removeprefix('group/')}"}
+            yield from _widened(items, offset[rows], alpha, (subset, rows, at))
+
+
+def _by_size(
+    items: _Forecast, offset: float | None, alpha: float, subset: str, index: Index
+) -> Iterator[Entry]:
+    """Yield the coverage of each quarter of the items by what is predicted for them."""
+    centre = (items.lower + items.upper) / 2.0 if items.mean is None else items.mean
+    rules = {} if items.rule == "point" else {items.rule: 0.0}
+    if offset is not None and math.isfinite(offset):
+        rules["conformal"] = offset
+    if len(index) < FEWEST_IN_QUARTERS or not np.isfinite(centre).all():
+        return
+    edges = np.quantile(centre[index], [0.25, 0.5, 0.75])
+    quarter = np.searchsorted(edges, centre[index], side="right")
+    for rule, shift in rules.items():
+        for number, name in enumerate(QUARTERS):
+            rows = index[quarter == number]
+            if len(rows):
+                at = {"interval": rule, "predicted": name}
+                offsets = np.full(len(rows), shift)
+                widened = _widened(items, offsets, alpha, (subset, rows, at))
+                yield next(widened)
+
+
+def _widened(
+    items: _Forecast,
+    offset: Array,
+    alpha: float,
+    place: tuple[str, Index, Mapping[str, str]],
+) -> Iterator[Entry]:
+    """Yield coverage and length of intervals that are widened by `offset`."""
+    subset, rows, at = place
+    arrays = {
+        "lower": items.lower[rows] - offset,
+        "upper": items.upper[rows] + offset,
+        "target": items.target[rows],
+    }
+    covered = bound_entry(scores.coverage, arrays, rows, subset=subset, settings=at)
+    yield replace(covered, aim=1 - alpha)
+    length = bound_entry(
+        scores.interval_length, arrays, rows, subset=subset, settings=at
+    )
+    yield replace(length, ranked=_reached(covered, alpha))
 
 
 def _reached(covered: Entry, alpha: float) -> bool:
@@ -316,6 +474,9 @@ def _curves(
         for rule, shift in rules.items():
             if rule != "point":
                 yield replace(_coverage_by_target(part, shift, rule), subset=subset)
+        if part.var is not None and part.mean is not None:
+            moments = part._replace(mean=part.mean[index], var=part.var[index])
+            yield _pit_curve(moments, subset)
 
 
 def _coverage_by_target(items: _Forecast, offset: float, rule: str) -> Curve:
@@ -330,6 +491,26 @@ def _coverage_by_target(items: _Forecast, offset: float, rule: str) -> Curve:
         x_label="target",
         x=np.array([items.target[piece].mean() for piece in pieces]),
         y=np.array([inside[piece].mean() for piece in pieces]),
+    )
+
+
+def _pit_curve(items: _Forecast, subset: str) -> Curve:
+    """Return how often the PIT falls into each tenth, times ten."""
+    assert items.mean is not None
+    assert items.var is not None
+    transform = scores.item_pit(items.mean, items.var, items.target)
+    tenth = np.minimum((10.0 * transform).astype(np.int64), 9)
+    share = np.bincount(tenth, minlength=10) / len(tenth)
+    low, high = wilson_ends(share, np.full(10, float(len(tenth))), Z)
+    return Curve(
+        name="pit",
+        label="items in this tenth, over a tenth of all",
+        subset=subset,
+        x_label="probability of a smaller target",
+        x=np.linspace(0.05, 0.95, 10),
+        y=10.0 * share,
+        low=10.0 * low,
+        high=10.0 * high,
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from qualms.evaluate import Results, Scored, ScoreOptions, compare, score_files
 from qualms.evaluate.benchmark_results import BenchmarkResults
+from qualms.evaluate.drawings import CURVE_POINTS
 from qualms.predictions import pairing, same_items
 from qualms.report.benchmark_report import BenchmarkReport, versions
 from qualms.report.presented import report_of
@@ -159,7 +160,8 @@ def _scored_files(
 
 def _score(path: Path, val: str | Path | None, options: ScoreOptions | None) -> Results:
     vals = None if val is None else [val]
-    return score_files([path], val=vals, options=options).results[0]
+    shown = replace(options or ScoreOptions(), curve_points=CURVE_POINTS)
+    return score_files([path], val=vals, options=shown).results[0]
 
 
 def _distinct_names(

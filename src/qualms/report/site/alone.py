@@ -18,24 +18,40 @@ from qualms.report.site.contents import (
 from qualms.report.site.page import Page, slug
 from qualms.report.site.pages.benchmark import benchmark
 from qualms.report.site.pages.files import files
+from qualms.report.site.pages.items import items
+from qualms.report.site.pages.neighbours import neighbours
 from qualms.report.site.shell import single_text
 
 _LINK = re.compile(r'<a href="#page-([\w-]+)">(.*?)</a>', re.DOTALL)
-PAGE_BYTES = 2_000_000
-"""Room that the page of a few files needs at most."""
+PAGE_BYTES = 4_000_000
+"""Room that the page of a few files usually needs at most."""
 
 
-def write_page(scored: Scored, path: Path, *, command: str = "") -> None:
-    """Write the page of scored files into one file that opens from disk."""
+def write_page(
+    scored: Scored, path: Path, *, command: str = "", sources: Sequence[Path] = ()
+) -> None:
+    """Write the page of scored files into one file that opens from disk.
+
+    Args:
+        scored: The files.
+        path: The page.
+        command: What made it.
+        sources: Where the predictions are, one for each file. With them come the items
+            that tell most, and queries with their nearest neighbours.
+    """
     taken: list[str] = []
     members = []
-    for results in scored.results:
+    paths: Sequence[Path | None] = sources or [None] * len(scored.results)
+    for results, source in zip(scored.results, paths, strict=True):
         taken.append(slug(results.name, taken))
-        members.append(ScoredFile(slug=taken[-1], results=results))
+        members.append(ScoredFile(slug=taken[-1], results=results, path=source))
     group = FileGroup(slug="files", files=tuple(members), comparison=scored.comparison)
     made = made_now(command)
-    contents = SiteContents(groups=(group,), made=made, on_paper=False)
-    _write_alone(list(files(contents)), contents, path)
+    contents = SiteContents(groups=(group,), made=made, linked=False, on_paper=False)
+    pages = [replace(page, nav="Scores") for page in files(contents)]
+    # A file that needs options, such as logits, is scored but cannot be shown so.
+    more = [page for page in (*neighbours(contents), *items(contents)) if page.data]
+    _write_alone([*pages, *more], contents, path)
 
 
 def write_benchmark_page(report: BenchmarkReport, path: Path) -> Path:
@@ -43,13 +59,15 @@ def write_benchmark_page(report: BenchmarkReport, path: Path) -> Path:
     shown = ShownBenchmark(slug=slug(report.name), report=report)
     made = made_now(report.command)
     contents = SiteContents(benchmarks=(shown,), made=made, on_paper=False)
-    _write_alone(list(benchmark(contents)), contents, path)
+    pages = [replace(page, nav="") for page in benchmark(contents)]
+    _write_alone(pages, contents, path)
     return path
 
 
 def _write_alone(pages: list[Page], contents: SiteContents, path: Path) -> None:
     """Write pages as one file, without links to pages that are not there."""
-    alone = [replace(page, nav="") for page in pages]
+    several = sum(bool(page.nav) for page in pages) > 1
+    alone = pages if several else [replace(page, nav="") for page in pages]
     titled = replace(contents, title=alone[0].title)
     text = _without_dead_links(single_text(alone, titled), alone)
     with replacing(path) as temporary:

@@ -9,6 +9,7 @@ from functools import cache
 from importlib.resources import files
 
 FIRST = "base.js"
+_TEXT = re.compile(r'("(?:\\.|[^"\\])*")')
 
 
 @cache
@@ -36,7 +37,12 @@ def _shortened(text: str) -> str:
 
 
 def _tight(line: str) -> str:
-    """Return a line without spaces at its signs, unless a text or pattern is in it."""
-    if any(sign in line for sign in "\"'`/"):
+    """Return a line without spaces at its signs, but for those in texts.
+
+    A line with a pattern or with a text in other quotes stays as it is.
+    """
+    if any(sign in line for sign in "'`/"):
         return line
-    return re.sub(r" *([=,;:{}()?&|]) *", r"\1", line)
+    parts = _TEXT.split(line)  # code and texts in turn
+    parts[::2] = (re.sub(r" *([=,;:{}()?&|]) *", r"\1", part) for part in parts[::2])
+    return "".join(parts)

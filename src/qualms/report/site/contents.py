@@ -94,6 +94,8 @@ class SiteContents:
     made: Made = Made()
     data: Path | None = None
     """Folder of prepared datasets, from which pages take pictures of items."""
+    linked: bool = True
+    """Whether there are pages of items, plans and comparisons to link."""
     on_paper: bool = True
     """Whether figures are saved as PDF too, where that is possible."""
 

@@ -25,6 +25,8 @@ class _Priced(NamedTuple):
     seconds: float
     parameters: int | None
     pool: int
+    draws: str
+    """Draws of each prediction, where its options state them."""
     value: float
     low: float
     high: float
@@ -35,12 +37,13 @@ def cost_section(
 ) -> Fragment | None:
     """Return the cost plot of the first leaderboard; None without two costs.
 
-    It shows the first score of which more, or less, is better.
+    It shows the first score of which more, or less, is better; one with a winner first.
     """
     for table in tables[:1]:
-        for at, column in enumerate(table.columns):
+        for at in _by_winners(table):
+            column = table.columns[at]
             rows = list(_priced(shown.report, table, at))
-            better = better_of(column)
+            better = better_of(column, table)
             if len(rows) < 2 or not better:
                 continue
             head = ", ".join(filter(None, (column.group, column.head)))
@@ -52,6 +55,12 @@ def cost_section(
                 caption=CAPTION,
             )
     return None
+
+
+def _by_winners(table: Table) -> list[int]:
+    """Return the places of columns, those in which a best row is marked first."""
+    places = range(len(table.columns))
+    return sorted(places, key=lambda at: not any(x.cells[at].tied for x in table.lines))
 
 
 def _priced(report: BenchmarkReport, table: Table, at: int) -> Iterator[_Priced]:
@@ -75,6 +84,7 @@ def _priced(report: BenchmarkReport, table: Table, at: int) -> Iterator[_Priced]
             seconds=seconds,
             parameters=None if cost is None else cost.parameters,
             pool=facts[row].pool if row in facts else 1,
+            draws=str(facts[row].options.get("draws", "")) if row in facts else "",
             value=cell.mean,
             low=low,
             high=high,
@@ -117,7 +127,8 @@ def _spec(rows: Sequence[_Priced], head: str, *, lower: bool) -> dict[str, Any]:
 def _detail(row: _Priced) -> str:
     millions = f", {row.parameters / 1e6:.3g} M parameters" if row.parameters else ""
     networks = f" in {row.pool} networks" if row.pool > 1 else ""
-    return f"{row.seconds:.3g} s{millions}{networks}"
+    draws = f", {row.draws} draws" if row.draws else ""
+    return f"{row.seconds:.3g} s{millions}{networks}{draws}"
 
 
 def _front(rows: Sequence[_Priced], *, lower: bool) -> list[str]:

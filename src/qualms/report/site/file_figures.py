@@ -48,6 +48,12 @@ _ABOUT: Mapping[str, _CurveWords] = {
         " says the truth; below it, it claims too much.",
         diagonal=True,
     ),
+    "calibration": _CurveWords(
+        "Calibration",
+        "How often items with a P(y=1) are of class 1, smoothed, with pointwise 95 %"
+        " intervals. On the dashed line it says the truth.",
+        diagonal=True,
+    ),
     "roc": _CurveWords(
         "ROC",
         "Items of the class that are found, against items of the other that are taken"

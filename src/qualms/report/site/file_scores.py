@@ -18,7 +18,7 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
         "overlap",
     ),
     "Are probabilities and intervals right?": (
-        *("calibration", "platt", "intervals", "smoothing"),
+        *("calibration", "calibration_line", "platt", "intervals", "smoothing"),
         *("recalibration", "conformal", "conformal_sets"),
     ),
     "Does the uncertainty rank errors?": (

@@ -47,6 +47,8 @@ class PageItems:
     """The data of a source, and data that are loaded when it is shown."""
 
     value: dict[str, Any]
+    richness: int = 0
+    """How much is shown of an item, such as a picture: the richest source is first."""
     cases: tuple[DataFile, ...] = ()
 
 
@@ -69,7 +71,7 @@ def source_figure(
         rules: How it is read.
         more: Data that all sources share.
     """
-    entries: list[dict[str, str]] = []
+    entries: list[tuple[int, dict[str, str]]] = []
     data: list[DataFile] = []
     reasons: list[Fragment] = []
     for number, (source, items) in enumerate(zip(sources, shown, strict=False)):
@@ -78,8 +80,12 @@ def source_figure(
             continue
         key = slug(f"{page} source {number}")
         data += [DataFile(name=key, value=items.value, on_demand=True), *items.cases]
-        entries.append({"data": key, "label": source.label, "group": source.group})
+        entry = {"data": key, "label": source.label, "group": source.group}
+        entries.append((items.richness, entry))
     if entries:
+        # The reader sees the first source before choosing one.
+        entries.sort(key=lambda each: -each[0])
+        ordered = [entry for _, entry in entries]
         figure = element(
             "figure",
             element("div", class_="plot"),
@@ -88,7 +94,7 @@ def source_figure(
             data_chart=kind,
             data_spec=f"{page}-sources",
         )
-        spec = DataFile(name=f"{page}-sources", value={"sources": entries, **more})
+        spec = DataFile(name=f"{page}-sources", value={"sources": ordered, **more})
         note = element("p", rules, class_="note")
         yield Fragment(html=figure + note, data=(spec, *data))
     if reasons:

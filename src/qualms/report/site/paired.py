@@ -13,7 +13,7 @@ from qualms.evaluate import (
     with_main_scores,
 )
 from qualms.evaluate.subsets import is_group, subset_label
-from qualms.labels import Label, Labels, values_text
+from qualms.labels import Label, Labels, labels_text, values_text
 from qualms.predictions import pairing, same_items
 from qualms.report.benchmark_report import BenchmarkReport, VariantFacts
 from qualms.report.site.contents import ScoredFile, ShownBenchmark, SiteContents
@@ -38,6 +38,8 @@ class ComparedRows:
 
     slug: str
     title: str
+    group: str
+    """What it belongs to: a benchmark, or the files of a user."""
     rows: Mapping[str, str]
     """The label of each row by its name; the first is the reference at first."""
     scores: tuple[PairedScore, ...]
@@ -71,7 +73,10 @@ def score_words(score: PairedScore) -> tuple[str, str, str]:
     settings = {k: v for k, v in score.labels.items() if k not in hidden}
     subset = str(score.labels.get("subset", "all"))
     items = "all items" if subset == "all" else subset_label(subset)
-    return score.compared, values_text(settings), items
+    numbers = {k: v for k, v in settings.items() if isinstance(v, int | float)}
+    texts = {k: v for k, v in settings.items() if k not in numbers}
+    by = ", ".join(filter(None, (values_text(texts), labels_text(numbers))))
+    return score.compared, by, items
 
 
 def reference_table(compared: ComparedRows, reference: str) -> Table:
@@ -129,7 +134,7 @@ def pair_table(compared: ComparedRows) -> Table:
             )
     return Table(
         name="pairs",
-        title=f"{compared.title}: the difference of every two rows",
+        title=f"{compared.group}, {compared.title}: the difference of every two rows",
         left=("score", "by", "items", "rows"),
         columns=(
             Column(label="difference", keys={"number": "difference"}),
@@ -163,6 +168,7 @@ def _of_files(files: Sequence[ScoredFile], number: int) -> ComparedRows:
     return ComparedRows(
         slug=slug(f"compare files {number + 1}"),
         title=", ".join(names),
+        group="Files",
         rows={name: name for name in rows},
         scores=tuple(s for s in found if not is_group(str(s.labels["subset"]))),
         level=first[0].results.level,
@@ -206,7 +212,8 @@ def _of_variant(shown: ShownBenchmark, variant: VariantFacts) -> ComparedRows:
         notes.append(f"The first {len(chosen)} of {len(main or every)} scores.")
     return ComparedRows(
         slug=slug(f"compare {shown.slug} {variant.name}"),
-        title=f"{report.name}: {variant.label}",
+        title=variant.label,
+        group=report.title,
         rows={row: report.row_label(row) for row in rows},
         scores=tuple(chosen),
         level=report.level,

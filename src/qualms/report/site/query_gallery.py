@@ -64,6 +64,8 @@ def query_gallery(
     )
     number_of = {int(row): number for number, row in enumerate(rows)}
 
+    name_of_class = predictions.header.class_name
+
     def tile(
         item: int, *, is_right: bool, more: list[tuple[str, str]]
     ) -> dict[str, Any]:
@@ -72,7 +74,7 @@ def query_gallery(
             "name": item_name(predictions, row),
             "right": is_right,
             "picture": number_of[item],
-            "lines": [("class", str(target[item])), *more],
+            "lines": [("class", name_of_class(int(target[item]))), *more],
         }
 
     def query(item: int) -> dict[str, Any]:

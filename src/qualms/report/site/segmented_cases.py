@@ -75,7 +75,8 @@ def segmented_cases(
     examined = list(_examined(kind, predictions))
     measure = next(iter(measured_maps(kind, predictions.maps[0])))
     cases, data = [], []
-    for number, (why, case) in enumerate(_chosen(examined)):
+    chosen = list(_chosen(examined))
+    for number, (why, case) in enumerate(chosen):
         file = DataFile(
             name=f"{key}-{number}",
             value=_packed(kind, predictions, pictures, case),
@@ -90,7 +91,13 @@ def segmented_cases(
         f"Chosen among {among} by Dice with the raters and by the mean of"
         f" {_title(measure)}. A failure has at most the median Dice."
     )
-    return PageItems(value={"about": about, "cases": cases}, cases=tuple(data))
+    rows = [case.row for _, case in chosen]
+    maps = len(measured_maps(kind, predictions.maps[0]))
+    return PageItems(
+        value={"about": about, "cases": cases},
+        richness=maps + 10 * bool(pictures.images(predictions, rows)),
+        cases=tuple(data),
+    )
 
 
 def _examined(kind: MapKind, predictions: Predictions) -> Iterator[_Case]:

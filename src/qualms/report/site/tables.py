@@ -5,6 +5,7 @@ their columns, and their lines chosen by labels.
 """
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
@@ -34,6 +35,10 @@ MOST_CHOICES = 12
 """Labels with more values than this are found by text, not chosen from a list."""
 MOST_LINES = 200
 """Lines that are shown; the CSV file has all of them."""
+MOST_CELLS = 900
+"""Cells that are shown, so that a page weighs less than 500 kB."""
+FEWEST_LINES = 10
+"""Lines that are shown of however many columns."""
 _HIGHER, _LOWER = "↑", "↓"
 _WORDS = {_HIGHER: "higher is better", _LOWER: "lower is better"}
 
@@ -129,6 +134,15 @@ def comparable(table: Table, cell: TableCell) -> bool:
 def signed(number: str) -> str:
     """Return a number with the sign that printers use for minus."""
     return number.replace("-", "\N{MINUS SIGN}")
+
+
+def signed_words(words: str) -> str:
+    """Return words with that sign before negative numbers.
+
+    >>> signed_words("two-sided -0.2 (-0.3 to 0.1)").replace("\N{MINUS SIGN}", "minus ")
+    'two-sided minus 0.2 (minus 0.3 to 0.1)'
+    """
+    return re.sub(r"(?<![\w.])-(?=[\d.])", "\N{MINUS SIGN}", words)
 
 
 def decimals_of(column: Column, cells: Sequence[TableCell]) -> int | None:
@@ -254,7 +268,7 @@ def _bodies(
     classes: Mapping[int, str],
     pages: Mapping[str, str],
 ) -> Iterator[Html]:
-    number = 0
+    number, most = 0, _most_lines(len(places))
     for title, lines in table.sections():
         rows = []
         if title:
@@ -264,9 +278,14 @@ def _bodies(
         for line in lines:
             labels = filters[number] if number < len(filters) else {}
             number += 1
-            if number <= MOST_LINES:
+            if number <= most:
                 rows.append(_row(table, line, places, scales, labels, classes, pages))
         yield element("tbody", rows)
+
+
+def _most_lines(columns: int) -> int:
+    """Return how many lines are shown of a table with so many columns."""
+    return min(MOST_LINES, max(FEWEST_LINES, MOST_CELLS // max(1, columns)))
 
 
 def _row(  # noqa: PLR0913 - the parts of a line
@@ -392,8 +411,9 @@ def _choices(filters: Sequence[Mapping[str, str]]) -> Html | None:
 def _notes(table: Table) -> Html | None:
     shown = own_numbers(table)
     sentences = [*shown.every_note, *remarks(table), " ".join(legend([shown]))]
-    if len(table.lines) > MOST_LINES:
-        sentences.append(f"The first {MOST_LINES} of {len(table.lines)} lines.")
+    most = _most_lines(len(table.filled()))
+    if len(table.lines) > most:
+        sentences.append(f"The first {most} of {len(table.lines)} lines.")
     texts = [element("p", sentence) for sentence in sentences if sentence]
     return element("div", texts, class_="notes") if texts else None
 

@@ -147,12 +147,14 @@ def _classes(predictions: Predictions, index: Index) -> _Judged:
     target = predictions.arrays["target"][index]
     predicted = predicted_values(predictions)[index]
     right = scores.correct(probs, target).astype(np.bool_)
+    name = predictions.header.class_name
 
     def lines(place: int) -> list[tuple[str, str]]:
-        share = probs[place, int(predicted[place])]
+        best = int(predicted[place])
+        share = probs[place, best]
         return [
-            ("target", str(target[place])),
-            ("predicted", f"{predicted[place]} ({100 * share:.1f}\u00a0%)"),
+            ("target", name(int(target[place]))),
+            ("predicted", f"{name(best)} ({100 * share:.1f}\u00a0%)"),
             *item_marks(predictions, int(index[place])),
         ]
 

@@ -14,7 +14,7 @@ from qualms.evaluate import Results
 from qualms.evaluate.rows import QUESTIONS
 from qualms.report.benchmark_report import BenchmarkReport, EffectAnswer
 from qualms.report.site.markup import Child, Html, element, link, name
-from qualms.report.site.tables import decimals_of, signed
+from qualms.report.site.tables import decimals_of, signed, signed_words
 from qualms.report.table import Column, Table, TableCell, interval_text, with_spread
 
 RULES = (
@@ -115,6 +115,13 @@ def benchmark_sentences(
     return sentences
 
 
+def telling(sentences: Sequence[Sentence], most: int) -> list[Sentence]:
+    """Return the sentences that tell most, in their order: of losses before others."""
+    rank = {FALL: 0, NO: 0, YES: 2}
+    first = sorted(sentences, key=lambda each: rank.get(each.sign, 1))[:most]
+    return [each for each in sentences if each in first]
+
+
 def file_sentences(results: Results, anchor: str) -> list[Sentence]:
     """Return the verdict of a predictions file: answers to four questions."""
     signs = {"yes": YES, "no": NO}
@@ -124,7 +131,7 @@ def file_sentences(results: Results, anchor: str) -> list[Sentence]:
             words=[
                 f"{QUESTIONS[answer.question]} ",
                 element("b", answer.words or answer.answer),
-                f": {answer.because}",
+                f": {signed_words(answer.because)}",
             ],
             evidence=anchor,
         )
@@ -189,19 +196,24 @@ def _best(table: Table, board: str) -> Iterator[Sentence]:
 
 
 def _highest(table: Table, board: str) -> Iterator[Sentence]:
-    """Name the best estimate where seeds are too few to say more."""
+    """Name the best estimate where no more is known."""
     for place in _places(table):
-        if better_of(place.column) == "" or len(place.lines) < 2:
+        if better_of(place.column, table) == "" or len(place.lines) < 2:
             continue
-        lower = better_of(place.column) == "lower"
+        lower = better_of(place.column, table) == "lower"
         best = (min if lower else max)(place.lines, key=lambda line: line.cell.mean)
-        why = " There is no interval of others: the seeds are too few."
+        few = any(line.cell.seeds for line in place.lines)
+        why = (
+            "There is no interval of others: the seeds are too few."
+            if few
+            else "No winner is marked among the rows."
+        )
         yield Sentence(
             sign=UNKNOWN,
             words=[
                 *_named(best, place),
-                f" is the {'lowest' if lower else 'highest'} estimate on {_on(place)}.",
-                why,
+                f" is the {'lowest' if lower else 'highest'} estimate on {_on(place)}."
+                f" {why}",
             ],
             evidence=board,
         )
@@ -212,9 +224,9 @@ def _shift(table: Table, board: str) -> Iterator[Sentence]:
     """Say how far a score falls from in-domain to shifted items."""
     for home in _places(table, subset=HOME):
         away = _same_score(table, home, AWAY)
-        if away is None or better_of(home.column) == "":
+        if away is None or better_of(home.column, table) == "":
             continue
-        worse = -1.0 if better_of(home.column) == "higher" else 1.0
+        worse = -1.0 if better_of(home.column, table) == "higher" else 1.0
         falls = [
             _difference(a.cell, b.cell, worse)
             for a, b in zip(home.lines, away.lines, strict=True)
@@ -247,10 +259,10 @@ def _referral(table: Table, board: str) -> Iterator[Sentence]:
             for p in _places(table, subset=AWAY, score=home.column.keys.get("score"))
             if isinstance(p.column.keys.get("referred"), int | float)
         ]
-        if not places or better_of(home.column) == "":
+        if not places or better_of(home.column, table) == "":
             continue
         places.sort(key=lambda p: float(p.column.keys["referred"]))
-        higher = better_of(home.column) == "higher"
+        higher = better_of(home.column, table) == "higher"
         pick: Callable[..., _RowNumber] = max if higher else min
         place = places[-1]
         best = pick(place.lines, key=lambda line: line.cell.mean)
@@ -350,19 +362,21 @@ def _same_score(
     )
 
 
-def better_of(column: Column) -> str:
+def better_of(column: Column, table: Table) -> str:
     """Return whether higher or lower is better; "" where neither is."""
     score = getattr(scores, str(column.keys.get("score", "")), None)
     if callable(score):
         better = str(scores.about(score).better)
         return better if better in ("higher", "lower") else ""
-    words = f"{column.label} {column.group}"
+    words = f"{column.label} {column.group} {table.title}"
     return "higher" if "↑" in words else "lower" if "↓" in words else ""
 
 
 def _on(place: _NumberColumn) -> str:
     group = place.column.group
     head = f"{place.label}, {group}" if group else place.label
+    if any(arrow in place.table.title for arrow in "↑↓"):
+        head = f"{place.table.title.strip(' ↑↓')}, {head}"
     return head if head.lower() not in place.table.title.lower() else place.table.title
 
 

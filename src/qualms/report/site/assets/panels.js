@@ -24,7 +24,7 @@ qualms.charts.panels = (box, spec, figure) => {
     frame.base = panel.y.range[0];
     const svg = qualms.svg("svg", { class: "q", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${spec.title}. ${panel.title}${panel.empty ? `. ${panel.empty}` : ""}`, tabindex: curves(panel).length ? 0 : null }, frame.group);
     if (panel.empty) svg.append(qualms.label(panel.empty, width - 8, { x: width / 2, y: height / 2, "text-anchor": "middle" }));
-    svg.append(clipped(panel, frame, panel.marks.flatMap((mark) => qualms.marks[mark.kind](mark, frame, focus))));
+    svg.append(clipped(panel, frame, panel.marks.flatMap((mark) => qualms.marks[mark.kind](mark, frame, focus)).sort((a, b) => (a.tagName === "text") - (b.tagName === "text"))));
     if (labelled) svg.append(endLabels(panel, frame));
     frame.hover = qualms.svg("g", { class: "hover" });
     svg.append(frame.hover);

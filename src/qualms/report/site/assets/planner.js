@@ -189,7 +189,13 @@ qualms.charts.planner = (box, spec, figure) => {
       const row = known(asked, Number(address.get("at")));
       if (row >= 0) rows[asked] = row;
     }
-    if (!names.includes(asked)) [asked, sure] = [names[0], names[0] === "budget" ? -1 : 1];
+    if (!names.includes(asked)) {
+      [asked, sure] = [names[0], names[0] === "budget" ? -1 : 1];
+      /* At first what can be promised is shown, if anything can. */
+      const row = rows[asked];
+      while (rows[asked] > 0 && !answer().found) rows[asked] -= 1;
+      if (!answer().found) rows[asked] = row;
+    }
   };
   const open = (chosen) => {
     entry = chosen;

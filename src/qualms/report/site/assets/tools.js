@@ -31,7 +31,7 @@ qualms.tools.save = (name, text, kind) => {
 
 /* One SVG of all panels, with the colours that are on the screen. */
 qualms.tools.picture = (figure) => {
-  const properties = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "opacity", "font-size", "font-weight", "font-family", "text-anchor"];
+  const properties = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "opacity", "font-size", "font-weight", "font-family", "text-anchor", "paint-order"];
   const box = figure.querySelector(".plot").getBoundingClientRect();
   const whole = qualms.svg("svg", { xmlns: "http://www.w3.org/2000/svg", width: box.width, height: box.height, viewBox: `0 0 ${box.width} ${box.height}` });
   whole.append(qualms.svg("rect", { width: "100%", height: "100%", fill: getComputedStyle(document.documentElement).getPropertyValue("--raised").trim() }));

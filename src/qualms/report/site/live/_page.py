@@ -40,6 +40,9 @@ def live_page(command: str) -> str:
         body=(
             fragment(
                 element("p", "…", id="live-summary", class_="lead", role="status"),
+                element(
+                    "progress", id="live-total", aria_label="runs done", hidden=True
+                ),
                 element("p", id="live-problem", class_="note", hidden=True),
                 element(
                     "div",
@@ -51,7 +54,8 @@ def live_page(command: str) -> str:
                 ),
                 element(
                     "p",
-                    "A run is listed from its start on. Quiet: it has not written"
+                    "A run is listed from its start on; those that were asked for and"
+                    " have not begun are waiting. Quiet: it has not written"
                     " anything for a while, and may have been stopped.",
                     class_="note",
                 ),

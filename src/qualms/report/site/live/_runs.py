@@ -3,12 +3,18 @@
 import math
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from qualms.report.site.markup import plain
-from qualms.runs import RunProgress, log_end, read_progress
+from qualms.runs import (
+    REQUEST,
+    RunProgress,
+    log_end,
+    read_progress,
+    requested_runs,
+)
 from qualms.spec import RunSpec
 
 QUIET = 600.0
@@ -23,6 +29,7 @@ LOG_BYTES = 20_000
 """Bytes of a log that are shown, its last ones."""
 _STATES = ("failed", "quiet", "under way", "done")
 """Those that need somebody come first."""
+_TOTALS = ("done", "under way", "waiting", "quiet", "failed")
 
 
 class LiveRuns:
@@ -40,8 +47,11 @@ class LiveRuns:
         ]
         runs.sort(key=lambda run: (_STATES.index(run["state"]), run["key"]))
         counts = Counter(run["state"] for run in runs)
+        counts["waiting"] = len(self._waiting())
         return {
-            "counts": {state: counts[state] for state in _STATES if counts[state]},
+            "counts": {state: counts[state] for state in _TOTALS if counts[state]},
+            "all": counts.total(),
+            "left": _left(runs, counts),
             "runs": runs,
         }
 
@@ -49,6 +59,22 @@ class LiveRuns:
         """Return the end of the log of a run; None if there is no run of that key."""
         folder = next((f for f in self._run_folders() if _key(f) == key), None)
         return None if folder is None else plain(log_end(folder, LOG_BYTES))
+
+    def _waiting(self) -> set[str]:
+        """Return the runs that were asked for last and have not begun."""
+        begun = {folder.resolve() for folder in self._run_folders()}
+        folders = [
+            file.parent.resolve()
+            for given in self._folders
+            for pattern in (REQUEST, f"*/{REQUEST}")
+            for file in given.glob(pattern)
+        ]
+        return {
+            str(folder / run)
+            for folder in folders
+            for run in requested_runs(folder)
+            if folder / run not in begun
+        }
 
     def _run_folders(self) -> Iterator[Path]:
         seen: set[Path] = set()
@@ -67,6 +93,20 @@ class LiveRuns:
             if progress.done:
                 self._finished[folder] = progress
             yield folder, progress
+
+
+def _left(runs: Sequence[Mapping[str, Any]], counts: Mapping[str, int]) -> float | None:
+    """Return the seconds until all runs are done; None where nothing is under way.
+
+    Those that wait take as long as the mean of the others, as many at once as now.
+    """
+    under_way = [run for run in runs if run["state"] == "under way"]
+    left = [float(run["left"]) for run in under_way if run["left"] is not None]
+    whole = [float(run["seconds"]) for run in runs if run["seconds"] is not None]
+    if not left or not whole:
+        return None
+    waiting = counts["waiting"] * sum(whole) / len(whole)
+    return max(*left, (sum(left) + waiting) / len(under_way), 0.0)
 
 
 def _key(folder: Path) -> str:
@@ -94,6 +134,7 @@ def _record(folder: Path, progress: RunProgress, now: float) -> dict[str, Any]:
         "loss": _number(last.get("loss")),
         "speed": _number(last.get("images_per_second")),
         "left": seconds * max(epochs - made, 0) if running and made else None,
+        "seconds": seconds * epochs if made else None,
         "ago": max(0.0, now - progress.sign) if running else None,
         "error": plain(_cut(progress.error)),
     }

@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from qualms.report.site.assets import script, style
 from qualms.report.site.live._page import (
     ASSETS,
     CONNECT,
@@ -27,8 +28,10 @@ from qualms.report.site.live._page import (
 from qualms.report.site.live._runs import LiveRuns
 from qualms.report.site.live._site import LiveSite
 from qualms.report.site.page import plain_data
+from qualms.report.site.shell import SCRIPT, STYLE
 
 HOST = "127.0.0.1"
+_SHARED = {SCRIPT: script, STYLE: style}
 NAMES = (HOST, "localhost")
 TOKEN_BYTES = 24
 TYPES = {
@@ -146,6 +149,8 @@ class _Handler(BaseHTTPRequestHandler):
         elif path == "log.json":
             log = server.runs.log(query.get("run", [""])[0])
             self._found(None if log is None else _json({"log": log}), ".json")
+        elif path in _SHARED:  # the live page needs them before there is a site
+            self._send(_SHARED[path]().encode(), PurePosixPath(path).suffix)
         elif path in ASSETS:
             self._send(asset(path), PurePosixPath(path).suffix)
         elif path == PAGE or (path == "index.html" and not server.site.version):

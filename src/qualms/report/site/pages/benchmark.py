@@ -11,6 +11,7 @@ from qualms.report.site.leaderboard import leaderboard, main_tables
 from qualms.report.site.markup import Child, Html, element, link, name
 from qualms.report.site.page import Fragment, Page, fragment, section, slug
 from qualms.report.site.table_pages import PlacedTable, placed_tables
+from qualms.report.site.tables import signed_words
 from qualms.report.site.verdicts import benchmark_sentences, sentence_list
 from qualms.wording import plural
 
@@ -22,6 +23,8 @@ _CLASSES = {
 }
 
 
+OPEN_FIGURES = 4
+"""Figures of a benchmark that are not folded."""
 MOST_IN_NAVIGATION = 8
 """More benchmarks than this are found from the front page."""
 
@@ -77,9 +80,9 @@ def _sections(
     if tables:
         board = leaderboard(shown, tables, shown.slug)
         yield section(f"{shown.slug}-leaderboard", "Leaderboard", board)
-    yield from _answers(shown)
     if report.figures:
         yield _figures(shown, paper=paper)
+    yield from _answers(shown)
     costs = cost_section(shown, tables, shown.slug)
     if costs is not None:
         yield section(f"{shown.slug}-costs", "Costs", costs)
@@ -94,7 +97,7 @@ def _answers(shown: ShownBenchmark) -> Iterator[Fragment]:
         yield section(
             f"{shown.slug}-effects",
             "Expected effects",
-            _answer_table(report.effects),
+            *_effects(report),
             about="What these data must show if the code is right.",
         )
     if report.findings:
@@ -104,6 +107,18 @@ def _answers(shown: ShownBenchmark) -> Iterator[Fragment]:
             *_findings(report),
             about="Asked of the numbers of this page, with their intervals.",
         )
+
+
+def _effects(report: BenchmarkReport) -> Iterator[Html]:
+    """Yield the effects that were not seen, and those that were folded."""
+    held = [a for a in report.effects if a.answer == "held"]
+    others = [a for a in report.effects if a.answer != "held"]
+    if others:
+        yield _answer_table(others)
+    if held:
+        count = len(held)
+        words = f"{count} of {len(report.effects)} {'holds' if count == 1 else 'hold'}"
+        yield element("details", element("summary", words), _answer_table(held))
 
 
 def _findings(report: BenchmarkReport) -> Iterator[Html]:
@@ -126,7 +141,9 @@ def _answer_table(answers: Sequence[EffectAnswer]) -> Html:
             element(
                 "div",
                 element("p", a.text),
-                element("p", a.numbers, class_="small") if a.numbers else None,
+                element("p", signed_words(a.numbers), class_="small")
+                if a.numbers
+                else None,
                 element("p", a.meaning, class_="small") if a.meaning else None,
             ),
         )
@@ -155,7 +172,16 @@ def _figures(shown: ShownBenchmark, *, paper: bool) -> Fragment:
                 caption=drawing.caption if first is drawing else _see(shown, first),
             )
         )
-    return section(f"{shown.slug}-figures", "Figures", *figures)
+    return section(f"{shown.slug}-figures", "Figures", *_folded(figures))
+
+
+def _folded(figures: Sequence[Fragment]) -> Iterator[Fragment]:
+    """Yield the first figures, and the others folded."""
+    first, others = figures[:OPEN_FIGURES], figures[OPEN_FIGURES:]
+    yield from first
+    if others:
+        words = f"{len(others)} more {plural(len(others), 'figure')}"
+        yield fragment(element("summary", words), *others, tag="details")
 
 
 def _figure_name(shown: ShownBenchmark, drawing: Drawing) -> str:

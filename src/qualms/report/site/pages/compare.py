@@ -8,7 +8,7 @@ from qualms.evaluate import PairedDifference, PairedScore
 from qualms.report.site.charts import chart, file_link
 from qualms.report.site.contents import SiteContents
 from qualms.report.site.markup import Html, element, name
-from qualms.report.site.page import Fragment, Page, fragment, section
+from qualms.report.site.page import Fragment, Page, fragment, section, slug
 from qualms.report.site.paired import (
     ComparedRows,
     compared_rows,
@@ -45,19 +45,36 @@ def compare(contents: SiteContents) -> Iterator[Page]:
         order=55,
         lead=LEAD,
         simulated=any(each.simulated for each in compared),
-        body=(*map(_comparison, compared), *_alone(alone)),
+        body=(*_sections(compared), *_alone(alone)),
     )
 
 
-def _comparison(compared: ComparedRows) -> Fragment:
+def _sections(compared: Sequence[ComparedRows]) -> Iterator[Fragment]:
+    """Yield a section for each benchmark, and one for files; the first part is open."""
+    for group in dict.fromkeys(each.group for each in compared):
+        parts = [each for each in compared if each.group == group]
+        yield section(
+            slug(f"compare-of-{group}"),
+            group[:200],
+            *(_comparison(each, first=each is compared[0]) for each in parts),
+        )
+
+
+def _comparison(compared: ComparedRows, *, first: bool) -> Fragment:
     reference = next(iter(compared.rows))
     table = reference_table(compared, reference)
     every = exports(pair_table(compared), f"{compared.slug}-pairs")
-    return section(
-        compared.slug,
-        compared.title[:200],
+    return fragment(
+        element("summary", name(compared.title, most=200)),
+        element("p", _about(compared), class_="small"),
         *(element("p", note, class_="note") for note in compared.notes),
-        chart("forest", f"{compared.slug}-forest", _spec(compared), caption=CAPTION),
+        chart(
+            "forest",
+            f"{compared.slug}-forest",
+            _spec(compared),
+            caption=CAPTION if first else None,
+            on_demand=not first,
+        ),
         Fragment(html=Html(), downloads=every),
         fragment(
             element("summary", name(table.title, most=200)),
@@ -68,7 +85,9 @@ def _comparison(compared: ComparedRows) -> Fragment:
             "p", "The difference of every two rows: ", _spaced(every), class_="small"
         ),
         _unknown(compared),
-        about=_about(compared),
+        tag="details",
+        id=compared.slug,
+        open=first,
     )
 
 

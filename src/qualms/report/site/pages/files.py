@@ -6,11 +6,12 @@ from qualms.evaluate import Results, with_shown_items
 from qualms.report._group_spreads import spread_tables
 from qualms.report._operating_points import point_tables
 from qualms.report._scored import difference_table, score_notes
+from qualms.report._thinned import thinned
 from qualms.report.site.charts import figure_of, on_paper
 from qualms.report.site.contents import FileGroup, SiteContents
 from qualms.report.site.file_figures import file_drawings
 from qualms.report.site.file_scores import group_table, main_table, question_tables
-from qualms.report.site.markup import Html, element, name
+from qualms.report.site.markup import Html, element, link, name
 from qualms.report.site.page import Fragment, Page, fragment, section, slug
 from qualms.report.site.tables import table_fragment
 from qualms.report.site.verdicts import file_sentences, sentence_list
@@ -37,8 +38,36 @@ def files(contents: SiteContents) -> Iterator[Page]:
             nav=group.title if few else "",
             order=60 + number,
             chips=tuple(_chips(group)),
-            body=tuple(_sections(group, paper=contents.on_paper)),
+            body=(
+                *(_links(group) if contents.linked else ()),
+                *_sections(group, paper=contents.on_paper),
+            ),
         )
+
+
+_SHOWN_BY = {
+    "classification": (
+        ("items.html", "its items"),
+        ("planner.html", "a referral plan"),
+    ),
+    "regression": (("items.html", "its items"), ("planner.html", "a referral plan")),
+    "segmentation": (("viewer.html", "its segmentations"),),
+    "embedding": (("neighbours.html", "nearest neighbours"),),
+}
+"""Pages that show more of a file, by its task."""
+
+
+def _links(group: FileGroup) -> Iterator[Fragment]:
+    """Yield links to the other pages of files that can be read again."""
+    if all(file.path is None for file in group.files):
+        return
+    pages = [*_SHOWN_BY.get(group.files[0].results.task, ())]
+    if len(group.files) > 1:
+        pages.append(("compare.html", "differences"))
+    links = [
+        [" · " if number else "", link(*page)] for number, page in enumerate(pages)
+    ]
+    yield fragment("See also: ", *links, tag="p", class_="small")
 
 
 def _chips(group: FileGroup) -> Iterator[str]:
@@ -52,11 +81,12 @@ def _chips(group: FileGroup) -> Iterator[str]:
 def _sections(group: FileGroup, *, paper: bool) -> Iterator[Fragment]:
     scored = with_shown_items(group.scored)
     yield fragment(*(_verdict(group, each.results) for each in group.files))
+    # Paper gets every point, and a page those that can be seen.
     drawings = list(file_drawings(scored.results))
     if drawings:
         figures = [
             figure_of(
-                drawing,
+                thinned(drawing),
                 figure,
                 downloads=on_paper(drawing, figure, None) if paper else (),
             )

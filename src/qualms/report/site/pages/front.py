@@ -13,13 +13,12 @@ from qualms.report.site.verdicts import (
     benchmark_sentences,
     file_sentences,
     sentence_list,
+    telling,
 )
 from qualms.wording import plural
 
-MOST_SENTENCES = 6
+MOST_SENTENCES = 8
 """Findings on the front page, spread over benchmarks; their own pages have all."""
-
-
 PAGE_LETTERS = 250_000
 """Letters after which further benchmarks are linked, without their leaderboards."""
 
@@ -82,7 +81,8 @@ def _findings(contents: SiteContents) -> Iterator[Sentence]:
     most = max(1, MOST_SENTENCES // len(contents.benchmarks))
     for shown in contents.benchmarks[:MOST_SENTENCES]:
         tables = main_tables(shown.report)
-        for each in benchmark_sentences(shown.report, tables, shown.slug)[:most]:
+        every = benchmark_sentences(shown.report, tables, shown.slug)
+        for each in telling(every, most):
             of = element("span", name(shown.report.name), ": ", class_="of")
             yield replace(each, words=[of, each.words])
 

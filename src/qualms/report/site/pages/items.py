@@ -53,4 +53,4 @@ def _items(source: ItemSource, pictures: ItemPictures) -> PageItems | str:
         )
     except (ValueError, LookupError, OSError) as error:
         return str(error)
-    return PageItems(value=value)
+    return PageItems(value=value, richness=int(any(value["pictures"])))

@@ -52,4 +52,4 @@ def _queries(source: ItemSource, pictures: ItemPictures) -> PageItems | str:
         )
     except (ValueError, LookupError, OSError) as error:
         return str(error)
-    return PageItems(value=value)
+    return PageItems(value=value, richness=int(any(value["pictures"])))

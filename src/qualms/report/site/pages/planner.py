@@ -24,7 +24,7 @@ RULES = (
 def planner(contents: SiteContents) -> Iterator[Page]:
     """Yield the planner of all predictions that a plan can be made on, if any."""
     sources = list(plan_sources(contents))
-    entries: list[dict[str, str]] = []
+    entries: list[tuple[bool, dict[str, str]]] = []
     data: list[DataFile] = []
     reasons: list[Fragment] = []
     for source in islice(sources, MOST):
@@ -36,7 +36,8 @@ def planner(contents: SiteContents) -> Iterator[Page]:
         taken = [each.name for each in data]
         key = slug(f"plan {source.label}", taken)
         data.append(DataFile(name=key, value=value, on_demand=True))
-        entries.append({"data": key, "label": source.label, "group": source.group})
+        entry = {"data": key, "label": source.label, "group": source.group}
+        entries.append((not value["scores"], entry))
     if not sources:
         return
     yield Page(
@@ -47,10 +48,15 @@ def planner(contents: SiteContents) -> Iterator[Page]:
         lead=LEAD,
         simulated=contents.simulated,
         body=(
-            *([_figure(entries, data)] if entries else []),
+            # Those with a target to promise come first, as the first one is shown.
+            *([_figure(_first_false(entries), data)] if entries else []),
             *_missing(sources, reasons),
         ),
     )
+
+
+def _first_false(entries: list[tuple[bool, dict[str, str]]]) -> list[dict[str, str]]:
+    return [entry for _, entry in sorted(entries, key=lambda each: each[0])]
 
 
 def _figure(entries: list[dict[str, str]], data: list[DataFile]) -> Fragment:

@@ -60,8 +60,9 @@ qualms.live.row = (run) => {
 qualms.live.show = (state) => {
   const body = document.querySelector("#live-runs tbody");
   const words = Object.entries(state.counts).map(([name, count]) => `${count} ${name}`);
-  const left = Math.max(0, ...state.runs.map((run) => run.left || 0));
-  const text = words.length ? `${words.join(", ")}${left ? `; about ${qualms.live.duration(left)} left of those under way` : ""}` : "No run has begun.";
+  const text = words.length ? `${state.all} runs: ${words.join(", ")}${state.left === null ? "" : `; about ${qualms.live.duration(state.left)} left`}` : "No run has begun.";
+  const bar = document.querySelector("#live-total");
+  Object.assign(bar, { max: Math.max(state.all, 1), value: state.counts.done || 0, hidden: !words.length });
   const summary = document.querySelector("#live-summary");
   if (summary.textContent !== text) summary.textContent = text;
   const problem = document.querySelector("#live-problem");

@@ -1,0 +1,96 @@
+"""Predictions of an estimator that follows the protocol of scikit-learn.
+
+No estimator is imported: whatever has `predict_proba` and `classes_` is a classifier,
+and whatever else has `predict` a regressor.
+"""
+
+import inspect
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from qualms.predictions import PredictionsError
+
+
+@runtime_checkable
+class Estimator(Protocol):
+    """What predicts values or classes of rows of inputs."""
+
+    def predict(self, inputs: Any, /) -> Any: ...
+
+
+@runtime_checkable
+class ProbabilisticClassifier(Protocol):
+    """What predicts probabilities of its classes."""
+
+    classes_: Any
+
+    def predict_proba(self, inputs: Any, /) -> Any: ...
+
+
+class EstimatedArrays(NamedTuple):
+    """Arrays of predictions, and their header."""
+
+    arrays: Mapping[str, Any]
+    header: Mapping[str, Any]
+
+
+def estimator_arrays(estimator: Estimator, inputs: Any, target: Any) -> EstimatedArrays:
+    """Return what `estimator` predicts of `inputs`, beside `target`.
+
+    Probabilities where it has them, with the classes by name; else values, with their
+    standard deviation if `predict` can return it.
+
+    Raises:
+        PredictionsError: If inputs or targets are missing, or a target is no class.
+    """
+    if inputs is None or target is None:
+        raise PredictionsError(
+            f"{type(estimator).__name__} needs inputs and targets: write"
+            " qualms.score(estimator, X, y), with rows that it was not fitted on"
+        )
+    header: dict[str, Any] = {"method": type(estimator).__name__}
+    if isinstance(estimator, ProbabilisticClassifier):
+        names = [str(each) for each in np.asarray(estimator.classes_).tolist()]
+        arrays = _class_arrays(estimator, names, inputs, target)
+        if names != [str(number) for number in range(len(names))]:
+            header["classes"] = names
+        return EstimatedArrays(arrays, {**header, "task": "classification"})
+    arrays = {"target": np.asarray(target), **_value_arrays(estimator, inputs)}
+    if arrays["mean"].dtype.kind not in "fiu":
+        raise PredictionsError(
+            f"{type(estimator).__name__} predicts classes without probabilities, and"
+            " has no predict_proba; fit one that has, such as with probability=True, or"
+            " inside CalibratedClassifierCV"
+        )
+    return EstimatedArrays(arrays, {**header, "task": "regression"})
+
+
+def _class_arrays(
+    estimator: ProbabilisticClassifier, names: list[str], inputs: Any, target: Any
+) -> dict[str, Any]:
+    probs = estimator.predict_proba(inputs)
+    if isinstance(probs, list):
+        raise PredictionsError(
+            f"{type(estimator).__name__} predicts {len(probs)} outputs at once; score"
+            " one after the other with its own probabilities and targets"
+        )
+    places = {name: number for number, name in enumerate(names)}
+    stated = [str(each) for each in np.asarray(target).tolist()]
+    row = next((row for row, name in enumerate(stated) if name not in places), None)
+    if row is not None:
+        raise PredictionsError(
+            f"y must hold classes that {type(estimator).__name__} was fitted on"
+            f" ({', '.join(names[:6])}{' ...' * (len(names) > 6)}), row {row} is"
+            f" {stated[row]!r:.60}; leave such rows out"
+        )
+    return {"probs": probs, "target": np.array([places[name] for name in stated])}
+
+
+def _value_arrays(estimator: Estimator, inputs: Any) -> dict[str, Any]:
+    parameters = inspect.signature(estimator.predict).parameters
+    if "return_std" not in parameters:
+        return {"mean": np.asarray(estimator.predict(inputs))}
+    mean, deviation = estimator.predict(inputs, return_std=True)  # type: ignore[call-arg]
+    return {"mean": np.asarray(mean), "std": np.asarray(deviation)}

@@ -1,0 +1,52 @@
+"""Names of classes: targets that are names, and names that do not fit."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qualms.predictions._errors import PredictionsError, listed
+from qualms.predictions._header import Header
+from qualms.predictions._schema import Field
+from qualms.wording import suggest
+
+
+def numbered_classes(
+    name: str, array: NDArray[Any], field: Field, header: Header
+) -> NDArray[Any]:
+    """Return classes as numbers, those that are names by their place in the header.
+
+    Raises:
+        PredictionsError: If a class has another name than those of the header.
+    """
+    if field.kind != "class" or array.dtype.kind != "U":
+        return array
+    if not header.classes:
+        raise PredictionsError(
+            f"array '{name}' holds names of classes, such as"
+            f" {array.flat[0].item() if array.size else ''!r:.60}; encode the classes"
+            " as whole numbers 0..C-1, or state their names in the order of the"
+            " probabilities in the header's 'classes'"
+        )
+    numbers = {each: number for number, each in enumerate(header.classes)}
+    unique, places = np.unique(array, return_inverse=True)
+    unknown = [each for each in unique.tolist() if each not in numbers]
+    if unknown:
+        row = int(np.argmax(array.ravel() == unknown[0]))
+        raise PredictionsError(
+            f"array '{name}' must hold the names in the header's 'classes'"
+            f" ({listed(header.classes)}), row {row} is {unknown[0]!r:.60}."
+            f"{suggest(unknown[0], header.classes)} Correct it, or the header"
+        )
+    codes = np.array([numbers[each] for each in unique.tolist()], np.int64)
+    return codes[places].reshape(array.shape)
+
+
+def check_class_names(header: Header, classes: int | None) -> None:
+    """Raise unless the header names every class, or none."""
+    count = len(header.classes)
+    if classes is not None and count not in (0, classes):
+        raise PredictionsError(
+            f"header 'classes' names {count} ({listed(header.classes)}), and there are"
+            f" {classes} classes; name every class in the order of the probabilities"
+        )
