@@ -23,7 +23,7 @@ def numbered_classes(
         return array
     if not header.classes:
         raise PredictionsError(
-            f"array '{name}' holds names of classes, such as"
+            f"array '{name}' must be numbers, got text such as"
             f" {array.flat[0].item() if array.size else ''!r:.60}; encode the classes"
             " as whole numbers 0..C-1, or state their names in the order of the"
             " probabilities in the header's 'classes'"
