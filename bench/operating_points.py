@@ -1,6 +1,6 @@
 """Do thresholds, targets, groups, bands and sets keep their promises? A simulation.
 
-`python bench/operating_points.py --write` draws samples from populations whose scores
+`python -m bench.operating_points --write` draws samples from populations whose scores
 are known, counts how often 95 % intervals hold the truth, how often a promised rate is
 reached, how often a target is wrongly said to be met or missed, and how often sets hold
 their target, and writes the tables of docs/intervals.md. `--repetitions 50` is quick.

@@ -415,7 +415,7 @@ SCREENING = Layout(
     notes=(
         "The NHS asks a sensitivity of 85 % of screening: it is met where the whole "
         "interval lies above 85, missed where all of it lies below, and cannot be told "
-        "else (docs/operating_points.md).",
+        "else (`qualms docs operating_points`).",
     ),
     main=True,
 )
