@@ -33,7 +33,7 @@ _NAMES = (
     (r"/\S*/pytest-\d+/[^/\s]+/", ""),
     (r"\.qualms-[\w.]+-\d+-[0-9a-f]{32}", "archive"),
     (r"\b[0-9a-f]{16}\b", "HASH"),
-    (r"-[0-9a-f]{16}\b", "-HASH"),
+    (r"-[0-9a-f]{8}\b", "-HASH"),
 )
 
 
@@ -92,9 +92,12 @@ def plain(sentence: str) -> str:
 
 def page_of(faults: Sequence[Fault]) -> str:
     """Return the page of all faults in Markdown."""
-    cells = [HEADINGS, ("---",) * len(HEADINGS), *faults]
-    lines = (" | ".join(each.replace("|", "\\|") for each in row) for row in cells)
-    return BEGINNING + "".join(f"| {line} |\n" for line in lines)
+    rows = [_line(HEADINGS), "|---" * len(HEADINGS) + "|", *map(_line, faults)]
+    return BEGINNING + "\n".join(rows) + "\n"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 if __name__ == "__main__":
