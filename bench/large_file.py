@@ -2,10 +2,13 @@
 
     python bench/large_file.py --items 10000000
     python bench/large_file.py --items 10000000 --beside ../before/src
+    python bench/large_file.py --items 5000000 --allocations
 
 Half of the items are marked as shifted. Each command runs in a process of its own.
 `--beside` names the folder `src` of another checkout, which scores the same file
 before and after, so that its ratios do not depend on what else the machine does.
+`--allocations` prints bytes per item instead: what is held when intervals begin, by the
+line that allocated it, and the peak.
 """
 
 import argparse
@@ -14,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tracemalloc
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,7 +40,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--items", type=int, default=10_000_000)
     parser.add_argument("--beside", type=Path, help="Folder src of another checkout.")
+    parser.add_argument("--allocations", action="store_true")
     args = parser.parse_args()
+    if args.allocations:
+        print_allocations(args.items)
+        return
     print("| checkout | command | wall s | CPU s | peak GB |")
     print("|---|---|---:|---:|---:|")
     with tempfile.TemporaryDirectory() as folder:
@@ -53,6 +61,32 @@ def main() -> None:
                         f" | {cost.gigabytes:.2f} |",
                         flush=True,
                     )
+
+
+def print_allocations(items: int) -> None:
+    """Print what scoring allocates for each item, in one thread."""
+    from qualms.evaluate import ScoreOptions, scoring
+    from qualms.evaluate.drawings import CURVE_POINTS
+
+    estimated = scoring.estimated
+
+    def watched(*args):
+        held = tracemalloc.take_snapshot().statistics("lineno")
+        for line in held:
+            if line.size > 3 * items:
+                frame = line.traceback[0]
+                where = f"{Path(frame.filename).name}:{frame.lineno}"
+                print(f"{line.size / items:6.1f}  {where}")
+        return estimated(*args)
+
+    scoring.estimated = watched
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "predictions.safetensors"
+        write(file, items)
+        tracemalloc.start()
+        options = ScoreOptions(workers=1, curve_points=CURVE_POINTS)
+        scoring.score(file, options=options)
+        print(f"{tracemalloc.get_traced_memory()[1] / items:6.1f}  peak")
 
 
 def write(file: Path, items: int) -> None:

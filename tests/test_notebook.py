@@ -1,4 +1,4 @@
-"""The notebook runs from top to bottom, and shows what it showed when it was stored."""
+"""The notebooks run from top to bottom, and show what they showed when stored."""
 
 import ast
 import contextlib
@@ -10,9 +10,13 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pytest
 
-FILE = Path(__file__).parents[1] / "examples" / "own_model.ipynb"
-CELLS = json.loads(FILE.read_text("utf-8"))["cells"]
-CODE = [cell for cell in CELLS if cell["cell_type"] == "code"]
+EXAMPLES = Path(__file__).parents[1] / "examples"
+FILES = {path.stem: path for path in sorted(EXAMPLES.glob("*.ipynb"))}
+
+
+def code_cells(name):
+    cells = json.loads(FILES[name].read_text("utf-8"))["cells"]
+    return [cell for cell in cells if cell["cell_type"] == "code"]
 
 
 def stored(cell):
@@ -31,10 +35,10 @@ def run(cell, names):
     last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
     printed_text = io.StringIO()
     with contextlib.redirect_stdout(printed_text):
-        exec(compile(tree, FILE.name, "exec"), names)
+        exec(compile(tree, "notebook", "exec"), names)
         if last is None:
             return printed_text.getvalue()
-        value = eval(compile(ast.Expression(last.value), FILE.name, "eval"), names)
+        value = eval(compile(ast.Expression(last.value), "notebook", "eval"), names)
     if hasattr(value, "_repr_html_"):
         assert value._repr_html_().startswith("<")
     return printed_text.getvalue() + ("" if value is None else repr(value))
@@ -46,15 +50,26 @@ def words(text):
     return re.sub(r"[\d\s.,\[\]-]+", " ", plain).split()
 
 
-def test_the_notebook_runs_and_says_what_is_stored(tmp_path, monkeypatch):
+@pytest.fixture
+def run_notebook(tmp_path, monkeypatch):
+    """Runs a notebook in a folder of its own, and returns its variables."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(plt, "show", lambda: plt.close("all"))
-    names = {"__name__": "__main__"}
-    for number, cell in enumerate(CODE, 1):
-        assert words(run(cell, names)) == words(stored(cell)), (
-            f"cell {number} shows something else than is stored; store it anew with "
-            "jupyter nbconvert --to notebook --execute --inplace, in examples/"
-        )
+
+    def run_cells(name):
+        names = {"__name__": "__main__"}
+        for number, cell in enumerate(code_cells(name), 1):
+            assert words(run(cell, names)) == words(stored(cell)), (
+                f"cell {number} shows something else than is stored; store it anew with"
+                " jupyter nbconvert --to notebook --execute --inplace, in examples/"
+            )
+        return names
+
+    return run_cells
+
+
+def test_own_models_are_scored_and_their_plan_is_used(run_notebook, tmp_path):
+    names = run_notebook("own_model")
     # What it is about: sets, plans, and their application were all made.
     assert (tmp_path / "own_model" / "plan.json").exists()
     assert names["applied"].check.verdict == "alike"
@@ -62,7 +77,16 @@ def test_the_notebook_runs_and_says_what_is_stored(tmp_path, monkeypatch):
     assert names["results"]["accuracy"].value == pytest.approx(0.926, abs=0.03)
 
 
-def test_the_notebook_is_stored_whole_and_without_traces_of_a_machine():
-    assert [cell["execution_count"] for cell in CODE] == list(range(1, len(CODE) + 1))
-    assert any("image/png" in o.get("data", {}) for c in CODE for o in c["outputs"])
-    assert not re.search(r"/(tmp|home|root|work)/", FILE.read_text("utf-8"))
+def test_folds_of_nnunet_get_a_verdict(run_notebook):
+    names = run_notebook("from_nnunet")
+    assert (names["found"].n, names["found"].draws) == (36, 5)
+    answers = {each.question: each.answer for each in names["results"].verdict}
+    assert answers["survives_shift"] == "no"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_notebooks_are_stored_whole_and_without_traces_of_a_machine(name):
+    code = code_cells(name)
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+    assert any("image/png" in o.get("data", {}) for c in code for o in c["outputs"])
+    assert not re.search(r"/(tmp|home|root|work)/", FILES[name].read_text("utf-8"))

@@ -6,6 +6,7 @@
         spec.json           what the run is
         environment.json    what it runs on: versions, device, command
         lock                held by the process that works on the run
+        owner.txt           the name of that process, to notice locks without effect
         log.txt             all output of this process
         log.jsonl           one line for each epoch
         items.json          the training items that a rule chose
@@ -130,6 +131,35 @@ def lock_path(folder: Path) -> Path:
     return folder / "lock"
 
 
+def sign(folder: Path) -> None:
+    """Write the name of this process to a run folder that it has locked."""
+    _write(folder / "owner.txt", _process_name())
+
+
+def check_signed(folder: Path) -> None:
+    """Raise if another process has taken a run folder that this one has locked.
+
+    Some network file systems have locks that reach no further than one machine.
+
+    Raises:
+        LockError: It says which process has the folder now.
+    """
+    try:
+        owner = (folder / "owner.txt").read_text(encoding="utf-8")
+    except FileNotFoundError:  # the folder was removed, or an older version has it
+        return
+    if owner != _process_name():
+        raise LockError(
+            f"{folder} was locked by this process, and {owner} works there as well:"
+            " locks of this file system reach no further than one machine; mount it"
+            " with locks, or choose a folder on another disk"
+        )
+
+
+def _process_name() -> str:
+    return f"process {os.getpid()} on {platform.node() or 'this machine'}"
+
+
 def log_path(folder: Path) -> Path:
     """Return the file with all output of the run's process."""
     return folder / "log.txt"
@@ -160,14 +190,27 @@ def judged_cells(benchmark: Path) -> Path:
     return benchmark / ".judged"
 
 
-def judged_files(folder: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Yield the files of a run that judging reads, with their paths in `folder`."""
-    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as files:
-        yield from ((file.name, file) for file in files if file.name == "done.json")
-    yield from _files_below(predictions_folder(folder), "predictions")
+class JudgedFile(NamedTuple):
+    """A file of a run that judging reads."""
+
+    name: str
+    """Its path in the folder of the run."""
+    path: str
+    status: os.stat_result
 
 
-def _files_below(folder: Path, name: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+def judged_files(folder: Path) -> list[JudgedFile]:
+    """Return the files of a run that judging reads."""
+    files = []
+    done = str(done_path(folder))
+    with suppress(FileNotFoundError, NotADirectoryError):
+        # As texts, since thousands of folders are looked at.
+        files.append(JudgedFile("done.json", done, os.stat(done)))  # noqa: PTH116
+    below = _files_below(f"{folder}{os.sep}predictions", "predictions")
+    return [*files, *below]
+
+
+def _files_below(folder: str, name: str) -> Iterator[JudgedFile]:
     try:
         with os.scandir(folder) as files:
             entries = list(files)
@@ -176,9 +219,9 @@ def _files_below(folder: Path, name: str) -> Iterator[tuple[str, os.DirEntry[str
     for entry in entries:
         path = f"{name}/{entry.name}"
         if entry.is_dir():
-            yield from _files_below(Path(entry.path), path)
+            yield from _files_below(entry.path, path)
         else:
-            yield path, entry
+            yield JudgedFile(path, entry.path, os.stat(entry.path))  # noqa: PTH116
 
 
 def checkpoint_paths(folder: Path) -> tuple[Path, Path]:

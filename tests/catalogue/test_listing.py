@@ -113,13 +113,13 @@ def test_the_index_is_never_the_truth(out):
 def test_only_changed_folders_are_read_again(out, monkeypatch):
     qualms.list_runs(out)
     reads = []
-    read_record = _index.read_record
+    recorded_run = _index.recorded_run
 
     def read(folder, name):
         reads.append(folder.name)
-        return read_record(folder, name)
+        return recorded_run(folder, name)
 
-    monkeypatch.setattr(_index, "read_record", read)
+    monkeypatch.setattr(_index, "recorded_run", read)
     new = make_folder(out, method="sngp")
     (failed,) = qualms.list_runs(out, "status=failed")
     assert set(reads) == {new.name, failed.run}  # a failed run may be started again

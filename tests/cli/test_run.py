@@ -464,6 +464,22 @@ def test_in_a_terminal_progress_is_a_live_view(monkeypatch):
     assert "cells, map, seed 1: failed: the loss must be [finite]" in output
 
 
+def test_of_very_many_runs_a_terminal_shows_some(monkeypatch):
+    console = Console(file=io.StringIO(), force_terminal=True, width=120)
+    with runs_view(200, console) as seen:
+        for epoch in (5, 10):
+            for seed in range(100):
+                seen.epoch(fakes.spec(seed), epoch, 10, 0.1, 10.0, 60.0)
+        assert len(seen.tasks) == progress.BARS
+        assert seen.pace.under_way == pytest.approx(100)
+        for seed in range(60):
+            seen.ended(outcome("done", seed=seed))
+        assert seen.tasks == {}
+        assert seen.pace.under_way == pytest.approx(40)
+        seen.epoch(fakes.spec(70), 9, 10, 0.1, 10.0, 60.0)
+        assert list(seen.tasks) == [fakes.spec(70).hash]
+
+
 def test_in_a_notebook_progress_is_live_where_widgets_are_installed(monkeypatch):
     console = Console(file=io.StringIO(), force_jupyter=True)
     for installed in (True, False):

@@ -149,7 +149,11 @@ def test_numbers_do_not_depend_on_processes(runs, monkeypatch):
 
     alone = judge_plan(PLAN, runs, options=ScoreOptions(workers=1))
     several = judge_plan(
-        PLAN, runs, options=ScoreOptions(workers=2), cells=cells_of(runs), crew=crew
+        PLAN,
+        runs,
+        options=ScoreOptions(workers=2),
+        cells=cells_of(runs),
+        make_crew=crew,
     )
     assert len(crews) == 1
     assert everything(several) == everything(alone) == everything(judge(runs))

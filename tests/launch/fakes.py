@@ -150,6 +150,12 @@ def be_killed_once(spec, folder, callbacks):
     finish(spec, folder)
 
 
+def be_taken(spec, folder, callbacks):
+    (folder / "owner.txt").write_text("process 1 on another")
+    callbacks.epoch(spec, 2, 2, 0.5, 100.0, 0.0)
+    finish(spec, folder)
+
+
 def leave(spec, folder, callbacks):
     os._exit(3)
 
@@ -221,6 +227,7 @@ BEHAVIOUR = {
     "fail": fail,
     "break": break_unexpectedly,
     "killed": be_killed,
+    "taken": be_taken,
     "killed once": be_killed_once,
     "leave": leave,
     "alone": fail_in_company,

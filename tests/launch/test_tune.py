@@ -3,8 +3,10 @@
 import csv
 import json
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,13 +19,16 @@ from launch import searched
 from launch.fakes import working_on
 from qualms.launch import (
     RunRequest,
+    _study,
     _trials,
     parse_options,
     plans_of,
     prepare_datasets,
     run_all,
 )
+from qualms.launch._config_file import read_config
 from qualms.launch.tune import (
+    config_path,
     proposals_of,
     ranked_trials,
     search_of,
@@ -62,21 +67,25 @@ def search(target="toy/plain", method="map", selection="", seed=0, **options):
     )
 
 
-def started(found, count, out, data):
+def started(found, count, out, data, **how):
     launch = partial(run_all, out=out, data=data, device="cpu", work=searched.work)
-    return tune(found, proposals_of(found, count, out=out), launch=launch, out=out)
+    proposals = proposals_of(found, count, out=out)
+    return tune(found, proposals, launch=launch, out=out, **how)
 
 
-def carry_out(found, count, out, data):
-    return list(started(found, count, out, data))
+def carry_out(found, count, out, data, **how):
+    return list(started(found, count, out, data, **how))
 
 
-def study_of(found, out):
-    backend = optuna.storages.journal.JournalFileBackend(
-        str(found.folder(out) / "journal.log")
-    )
-    storage = optuna.storages.journal.JournalStorage(backend)
-    return optuna.load_study(study_name=found.title, storage=storage)
+def study_of(found, out, storage="sqlite"):
+    folder = found.folder(out)
+    if storage == "sqlite":
+        opened = f"sqlite:///{folder}/study.db"
+    else:
+        backend = optuna.storages.journal.JournalFileBackend
+        journal = optuna.storages.journal.JournalStorage
+        opened = journal(backend(str(folder / "journal.log")))
+    return optuna.load_study(study_name=found.title, storage=opened)
 
 
 def test_points_lie_evenly_in_every_range():
@@ -255,13 +264,104 @@ def test_trials_that_come_out_alike_share_their_run(out, data):
     assert len({each.trial.number for each in tried}) == 6
 
 
+@pytest.mark.parametrize("storage", ["sqlite", "journal"])
+def test_a_study_has_the_trials_and_their_regime(out, data, storage):
+    matches = search(lr=0.02, momentum=0.9)
+    carry_out(matches, 2, out, data, storage=storage)
+    carry_out(matches, 3, out, data, storage=storage)
+    study = study_of(matches, out, storage)
+    assert [trial.user_attrs["trial"] for trial in study.trials] == [0, 1, 2]
+    assert study.user_attrs["selection"] == "in_domain"
+    assert study.user_attrs["sampler"] == "sobol"
+    best = json.loads((matches.folder(out) / "best.json").read_text())
+    assert (best["selection"], best["sampler"]) == ("in_domain", "sobol")
+
+
 def test_a_journal_that_was_cut_off_is_answered_with_a_sentence(out, data):
     matches = search()
-    carry_out(matches, 1, out, data)
+    carry_out(matches, 1, out, data, storage="journal")
     path = matches.folder(out) / "journal.log"
     path.write_text(path.read_text()[:-10] + "\n{}\n")
     with pytest.raises(ValueError, match=r"journal.log cannot be read .*delete it"):
+        carry_out(matches, 1, out, data, storage="journal")
+
+
+def test_a_file_that_is_no_study_is_answered_with_a_sentence(out, data):
+    matches = search()
+    path = matches.folder(out) / "study.db"
+    path.parent.mkdir(parents=True)
+    path.write_text("not a database" * 100)
+    with pytest.raises(ValueError, match=r"study.db cannot be read .*delete it"):
         carry_out(matches, 1, out, data)
+
+
+def test_a_study_of_another_selection_is_answered_with_a_sentence(out, data):
+    matches = search(lr=0.02, momentum=0.9)
+    carry_out(matches, 1, out, data)
+    study_of(matches, out).set_user_attr("selection", "joint")
+    with pytest.raises(ValueError, match=r"by selection 'joint', got .*'in_domain'"):
+        carry_out(matches, 1, out, data)
+
+
+def test_a_storage_that_is_locked_is_answered_with_a_sentence(out, data, monkeypatch):
+    matches = search(lr=0.02, momentum=0.9)
+    carry_out(matches, 1, out, data)
+    monkeypatch.setattr(_study, "SECONDS", 0.05)
+    with closing(sqlite3.connect(matches.folder(out) / "study.db")) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(ValueError, match=r"study.db cannot be read \(.*locked"):
+            carry_out(matches, 2, out, data)
+
+
+def test_a_search_of_one_trial_has_a_best_one(out, data):
+    matches = search(lr=0.02, momentum=0.9)
+    (result,) = carry_out(matches, 1, out, data)
+    assert read_config(config_path(matches.folder(out))).options == {
+        **matches.request.options,
+        **result.trial.options,
+    }
+
+
+def test_a_search_whose_trials_all_failed_writes_no_config(out, data):
+    matches = search(lr=0.4, momentum=0.9)
+    results = carry_out(matches, 3, out, data)
+    assert [result.value for result in results] == [None] * 3
+    assert {trial.state.name for trial in study_of(matches, out).trials} == {"FAIL"}
+    assert not config_path(matches.folder(out)).exists()
+    assert not (matches.folder(out) / "best.json").exists()
+
+
+@pytest.mark.slow
+def test_a_search_that_was_killed_goes_on(out, data):
+    code = (
+        "import os, signal\n"
+        "from pathlib import Path\n"
+        "import pytest\n"
+        "from launch import searched, test_tune\n"
+        "if __name__ == '__main__':\n"
+        "    with pytest.MonkeyPatch.context() as patch:\n"
+        "        searched.on_shelf(patch)\n"
+        f"        out, data = Path({str(out)!r}), Path({str(data)!r})\n"
+        "        trials = test_tune.started(test_tune.search(), 6, out, data)\n"
+        "        next(trials), next(trials)\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    script = out.parent / "killed.py"
+    script.write_text(code)
+    killed = subprocess.run(
+        [sys.executable, script],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])},
+        check=False,
+    )
+    assert killed.returncode == -9
+    matches = search()
+    assert len(study_of(matches, out).trials) >= 1
+    carry_out(matches, 6, out, data)
+    numbers = [trial.user_attrs["trial"] for trial in study_of(matches, out).trials]
+    assert sorted(numbers) == list(range(6))
+    for trial in trials_of(matches, 6):
+        begun = (run_folder(out, trial.spec) / "begun").read_text()
+        assert begun == "begun\n" or trial.options["lr"] > searched.TOO_FAST
 
 
 def test_another_space_is_another_search(out):

@@ -73,3 +73,16 @@ def test_a_run_is_staged_elsewhere_and_stored_after_each_epoch(tmp_path, data):
     assert is_done(run_folder(out, runs[0]), runs[0])
     assert (run_folder(out, runs[1]) / "failed.json").is_file()
     assert not run_folder(out, runs[2]).exists()
+
+
+def test_locks_that_reach_no_further_than_one_machine_are_noticed(tmp_path, data):
+    run = spec(0, behave="taken")
+    (end,) = serve(tmp_path, data, run).ends
+    assert (end.status, is_done(run_folder(tmp_path, run), run)) == ("failed", False)
+    assert end.error.startswith(f"{run_folder(tmp_path, run)} was locked by this proc")
+    assert "and process 1 on another works there as well: locks of this" in end.error
+    # Whoever comes next, alone, signs the folder anew.
+    run = spec(1)
+    run_folder(tmp_path, run).mkdir(parents=True)
+    (run_folder(tmp_path, run) / "owner.txt").write_text("process 1 on another")
+    assert [end.status for end in serve(tmp_path, data, run).ends] == ["done"]

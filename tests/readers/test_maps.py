@@ -183,3 +183,19 @@ def test_colours_and_empty_folders_are_refused(tmp_path):
     Image.fromarray(np.zeros((4, 5, 3), np.uint8)).save(folder / "a.png")
     with pytest.raises(PredictionsError, match=r"grey picture of P.foreground., got"):
         read(tmp_path)
+
+
+def test_a_table_says_more_of_the_cases(pictures):
+    table = pictures / "items.csv"
+    rows = "item,patient,shifted,cluster\neye_10,x,true,p\neye_1,x,false,p\n"
+    table.write_text(rows)
+    with pytest.raises(PredictionsError, match="and has none for eye_2; add it"):
+        read(pictures)
+    table.write_text(rows + "eye_2,y,true,q\nother,y,true,q\n")
+    found = read(pictures)
+    assert found.arrays["shifted"].tolist() == [False, True, True]
+    assert found.arrays["cluster"].tolist() == ["p", "q", "p"]
+    assert "patient" not in found.arrays
+    table.write_text("case\neye_1\n")
+    with pytest.raises(PredictionsError, match="must have a column 'item' with the"):
+        read(pictures)

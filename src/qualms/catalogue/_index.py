@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from qualms.catalogue._record import RunRecord, read_record
+from qualms.catalogue._record import RunRecord, recorded_run
 from qualms.catalogue._scores import SCORES, read_scores
 from qualms.runs import is_run_name
 
@@ -56,7 +56,7 @@ def indexed_runs(folder: Path) -> IndexedRuns:
         row = known.runs.get(name)
         record = _from_json(row[1]) if row is not None and row[0] == sign else None
         if record is None or record.status != "done":  # others change at any time
-            record = read_record(Path(entry.path), name)
+            record = recorded_run(Path(entry.path), name)
             runs[name] = sign, json.dumps(record.to_json())
         records.append(record)
     by_run = {

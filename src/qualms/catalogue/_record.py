@@ -58,7 +58,7 @@ class RunRecord:
         return asdict(self)
 
 
-def read_record(folder: Path, name: str) -> RunRecord:
+def recorded_run(folder: Path, name: str) -> RunRecord:
     """Read the files of a run folder.
 
     Args:

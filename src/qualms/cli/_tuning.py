@@ -23,8 +23,10 @@ from qualms.launch.progress import duration_text, print_line, runs_view
 from qualms.launch.tune import (
     Proposals,
     Search,
+    Storage,
     Trial,
     TrialResult,
+    checked_storage,
     config_path,
     ranked_trials,
     tune,
@@ -49,13 +51,15 @@ def show_trials(search: Search, proposals: Proposals, out: Path) -> None:
         typer.echo(f"the other {later} follow from the results of those before them")
 
 
-def make_trials(search: Search, proposals: Proposals, resources: Resources) -> int:
+def make_trials(
+    search: Search, proposals: Proposals, resources: Resources, *, storage: str
+) -> int:
     """Make the trials and print the best; return the exit code of the command."""
     started = time.monotonic()
     typer.echo(_headline(search, proposals.count))
     results: list[TrialResult] = []
     try:
-        _make(search, proposals, resources, results)
+        _make(search, proposals, resources, results, checked_storage(storage))
     except KeyboardInterrupt:
         typer.echo(
             f"interrupted after {len(results)} of {proposals.count} trials; finished"
@@ -83,6 +87,7 @@ def _make(
     proposals: Proposals,
     resources: Resources,
     results: list[TrialResult],
+    storage: Storage,
 ) -> None:
     specs = [trial.spec for trial in proposals.first]
     later = proposals.count - len(specs)
@@ -104,7 +109,9 @@ def _make(
             callbacks=view,
             progress=view.data,
         )
-        search_results = tune(search, proposals, launch=launch, out=resources.out)
+        search_results = tune(
+            search, proposals, launch=launch, out=resources.out, storage=storage
+        )
         with closing(search_results):
             for result in search_results:
                 view.ended(result.outcome)

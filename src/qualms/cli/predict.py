@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 def predict(
     network: Annotated[
-        str, typer.Argument(help="Any network of timm, such as timm:resnet50.")
+        str,
+        typer.Argument(
+            help="Any network of timm, such as timm:resnet50, or a file .onnx."
+        ),
     ],
     source: Annotated[
         Path,
@@ -62,9 +65,19 @@ def predict(
         int, typer.Option(min=0, help="Processes that read pictures.")
     ] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
+    mean: Annotated[
+        str,
+        typer.Option(help="A file .onnx: mean of the colours from 0 to 1, R,G,B."),
+    ] = "",
+    std: Annotated[
+        str, typer.Option(help="A file .onnx: deviation of the colours, R,G,B.")
+    ] = "",
+    outputs: Annotated[
+        str | None, typer.Option(help="A file .onnx: logits or probabilities.")
+    ] = None,
     include: Include = None,  # noqa: ARG001 - its callback takes it
 ) -> None:
-    """Predict your own pictures with a trained network of timm.
+    """Predict your own pictures with a trained network of timm, or of an ONNX file.
 
     Pictures get the size and the colours that the network was trained with. The class
     folders must fit its outputs; --classes says which output is which. In Python,
@@ -94,6 +107,9 @@ def predict(
         batch=batch,
         workers=workers,
         device=device,
+        mean=_numbers("--mean", mean),
+        deviation=_numbers("--std", std),
+        outputs=outputs,
     )
     with counting_bar(network) as advance:
         result = predict_pictures(
@@ -105,6 +121,16 @@ def predict(
             progress=advance,
         )
     _report(result, out, method)
+
+
+def _numbers(name: str, text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in text.split(",") if part.strip())
+    except ValueError:
+        raise ValueError(
+            f"{name} must be numbers separated by commas, such as 0.5,0.5,0.5, got"
+            f" {text!r}"
+        ) from None
 
 
 def _report(result: "PicturePredictions", out: Path, method: str) -> None:

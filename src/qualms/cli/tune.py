@@ -40,6 +40,13 @@ def tune(
     at_once: Annotated[
         int, typer.Option(help="Trials that tpe proposes before it looks again.")
     ] = 1,
+    storage: Annotated[
+        str,
+        typer.Option(
+            help="Where Optuna's study is: sqlite, or journal for many workers that"
+            " share a network folder."
+        ),
+    ] = "sqlite",
     seed: Annotated[int, typer.Option(help="Of the search and of its runs.")] = 0,
     preset: Annotated[str, typer.Option(help="demo, small or paper.")] = "demo",
     config: Annotated[str, typer.Option(help="A named set of options.")] = "",
@@ -95,4 +102,4 @@ def tune(
         return
     root = data_root(data)
     resources = Resources(out=out, data=root, workers=workers, device=device)
-    raise typer.Exit(make_trials(search, proposals, resources))
+    raise typer.Exit(make_trials(search, proposals, resources, storage=storage))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from qualms.atomic import replacing
-from qualms.runs import judged_files
+from qualms.runs import JudgedFile, judged_files
 
 ABSENT = "absent"
 """Stands for a run that has no folder."""
@@ -53,13 +53,12 @@ class RunContents:
 
     def _made(self, run: str) -> str:
         folder = self._runs / run
-        if not folder.is_dir():
+        files = judged_files(folder)
+        if not files and not folder.is_dir():
             return ABSENT
-        parts = sorted(
-            (path, self._digest(f"{run}/{path}", entry))
-            for path, entry in judged_files(folder)
-        )
-        return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
+        parts = sorted((file.name, self._digest(run, file)) for file in files)
+        text = json.dumps(parts)
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     def save(self) -> None:
         """Remember the digests for later processes, where that file can be written."""
@@ -69,15 +68,16 @@ class RunContents:
         with suppress(OSError), replacing(self._memory) as temporary:
             temporary.write_text(text, encoding="utf-8")
 
-    def _digest(self, name: str, entry: "os.DirEntry[str]") -> str:
-        status = os.stat(entry.path)  # noqa: PTH116 - thousands of files
-        version = _version(status)
+    def _digest(self, run: str, file: JudgedFile) -> str:
+        name, version = f"{run}/{file.name}", _version(file.status)
         for digests in (self._new, self._known):
-            if name in digests and digests[name][:-1] == version:
-                return str(digests[name][-1])
-        digest = _file_digest(entry.path)
-        changed = max(status.st_mtime, status.st_ctime)
-        if changed < time.time() - SETTLED and _version(os.stat(entry.path)) == version:  # noqa: PTH116
+            row = digests.get(name)
+            if row is not None and row[:-1] == version:
+                return str(row[-1])
+        digest = _file_digest(file.path)
+        changed = max(file.status.st_mtime, file.status.st_ctime)
+        after = _version(os.stat(file.path))  # noqa: PTH116
+        if changed < time.time() - SETTLED and after == version:
             self._new[name] = [*version, digest]
         return digest
 

@@ -39,7 +39,7 @@ def judged_variants(
     options: ScoreOptions,
     *,
     cells: Path | None,
-    crew: Callable[[], Crew] | None = None,
+    make_crew: Callable[[], Crew] | None = None,
 ) -> Iterator[JudgedVariant]:
     """Yield every variant of a plan, judged, in the order of the plan.
 
@@ -53,7 +53,7 @@ def judged_variants(
     new = [variant for variant in plan.variants if variant.name not in known]
     groups = [list(group) for _, group in groupby(new, key=lambda each: each.dataset)]
     parts = [replace(plan, variants=tuple(group)) for group in groups]
-    ready = _judged(parts, runs, options, crew)
+    ready = _judged(parts, runs, options, make_crew)
     judged: dict[str, JudgedVariant] = {}
     for variant in plan.variants:
         while variant.name not in known and variant.name not in judged:
@@ -77,7 +77,7 @@ def _judged(
     parts: Sequence[RunPlan],
     runs: Path,
     options: ScoreOptions,
-    crew: Callable[[], Crew] | None,
+    make_crew: Callable[[], Crew] | None,
 ) -> Iterator[Group]:
     """Judge parts of a plan in order, by processes where that is worth it."""
     workers = min(options.workers, len(parts))
@@ -89,7 +89,7 @@ def _judged(
             workers,
             environment=dict.fromkeys(THREADS, "1"),
             script=False,
-            crew=crew,
+            make_crew=make_crew,
         ) as workforce:
             yield from workforce.each(job, lean)
         return

@@ -32,7 +32,7 @@ def judge_plan(
     *,
     options: ScoreOptions | None = None,
     cells: Path | None = None,
-    crew: Callable[[], Crew] | None = None,
+    make_crew: Callable[[], Crew] | None = None,
 ) -> BenchmarkResults:
     """Judge every line of a plan, from the run folders in out/<benchmark>.
 
@@ -45,10 +45,12 @@ def judge_plan(
             are needed.
         cells: Folder of judged variants. Those that are made of the same predictions,
             options and code are taken from there; no number depends on that.
-        crew: Makes the processes that judge; those of this machine by default.
+        make_crew: Makes the processes that judge; those of this machine by default.
     """
     options = options or ScoreOptions()
-    variants = list(judged_variants(plan, out, options, cells=cells, crew=crew))
+    variants = list(
+        judged_variants(plan, out, options, cells=cells, make_crew=make_crew)
+    )
     facts = {name: each for v in variants for name, each in v.facts.items()}
     results = BenchmarkResults(
         plan=plan,

@@ -19,7 +19,16 @@ from typing import Any, Literal, NamedTuple
 from qualms.datasets import open_dataset
 from qualms.launch._devices import device_here
 from qualms.processes import Channel, Event, Message, Relay, locked
-from qualms.runs import describe, is_done, lock_path, log_path, mark_failed, tidy
+from qualms.runs import (
+    check_signed,
+    describe,
+    is_done,
+    lock_path,
+    log_path,
+    mark_failed,
+    sign,
+    tidy,
+)
 from qualms.shelf import outside_error, source_of
 from qualms.spec import RunSpec
 from qualms.wording import error_words
@@ -70,11 +79,14 @@ def claim_in_place(spec: RunSpec, folder: Path) -> Iterator[Path | None]:  # noq
     """Lock the folder of a run, to work in it."""
     folder.mkdir(parents=True, exist_ok=True)
     with locked(lock_path(folder)) as is_locked:
+        if is_locked:
+            sign(folder)
         yield folder if is_locked else None
 
 
-def keep_in_place(spec: RunSpec, folder: Path) -> None:
-    """Do nothing: a worker that works in the folder of a run has stored its files."""
+def keep_in_place(spec: RunSpec, folder: Path) -> None:  # noqa: ARG001 - as above
+    """Leave the files of a run where they are, unless another process is there too."""
+    check_signed(folder)
 
 
 class Staging(NamedTuple):

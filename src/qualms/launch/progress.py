@@ -15,6 +15,8 @@ from qualms.spec import Part, RunSpec
 
 EVERY = 30.0
 """Seconds between two plain lines about the same run."""
+BARS = 24
+"""Most bars of runs at a time; what a terminal cannot show takes time nevertheless."""
 SURE = 0.05
 """Share of the work after which the time left is told."""
 
@@ -130,6 +132,8 @@ class _Pace:
     skipped: int = 0
     shares: dict[str, float] = field(default_factory=dict)
     """How far runs are that are under way, by hash."""
+    under_way: float = 0.0
+    """The sum of these shares: a thousand of them are not added up at every epoch."""
 
     def wait(self) -> None:
         """Count time from now on: what was done before was no run."""
@@ -137,12 +141,14 @@ class _Pace:
 
     def epoch(self, spec: RunSpec, epoch: int, epochs: int) -> None:
         """Note how far a run is."""
-        self.shares[spec.hash] = epoch / max(epochs, 1)
+        share = epoch / max(epochs, 1)
+        self.under_way += share - self.shares.get(spec.hash, 0.0)
+        self.shares[spec.hash] = share
 
     def ended(self, outcome: RunOutcome) -> None:
         """Note that a run ended."""
         self.done += 1
-        self.shares.pop(outcome.spec.hash, None)
+        self.under_way -= self.shares.pop(outcome.spec.hash, 0.0)
         if outcome.status == "skipped":
             self.skipped += 1
             self.wait()
@@ -150,7 +156,7 @@ class _Pace:
     @property
     def left(self) -> str:
         """The time left, in words; "" while it is not known."""
-        made = self.done - self.skipped + sum(self.shares.values())
+        made = self.done - self.skipped + self.under_way
         share = made / max(self.total - self.skipped, 1)
         if not SURE <= share < 1:
             return ""
@@ -229,9 +235,10 @@ class _Live:
     """Bars of runs, by hash, and of datasets."""
 
     def epoch(self, spec: RunSpec, epoch: int, epochs: int, *values: float) -> None:
-        task = self.task(spec.hash, run_text(spec))
-        note = _epoch_text(*values)
-        self.bars.update(task, completed=epoch, total=epochs, note=note)
+        if spec.hash in self.tasks or len(self.tasks) < BARS:
+            task = self.task(spec.hash, run_text(spec))
+            note = _epoch_text(*values)
+            self.bars.update(task, completed=epoch, total=epochs, note=note)
         self.pace.epoch(spec, epoch, epochs)
         self.bars.update(self.overall, note=self.pace.left)
 

@@ -2,7 +2,7 @@
 
 Every trial is an ordinary run in a folder of its own. So finished trials are never made
 again, and several searches may share an output folder. The results are also kept in a
-journal of Optuna, beside the table of trials and the best configuration.
+study of Optuna, beside the table of trials and the best configuration.
 """
 
 import csv
@@ -12,34 +12,27 @@ import shlex
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from qualms import __version__
 from qualms.atomic import replacing
 from qualms.launch._config_file import ConfigFile, write_config
 from qualms.launch._proposals import Proposals, proposals_of
 from qualms.launch._search import Search, search_of
-from qualms.launch._trials import (
-    Trial,
-    TrialResult,
-    distribution,
-    name_of,
-    trials_of,
-)
+from qualms.launch._study import SearchStudy, Storage, checked_storage
+from qualms.launch._trials import Trial, TrialResult, trials_of
 from qualms.launch.local import RunOutcome
 from qualms.predictions import PredictionsError, read
-from qualms.processes import locked
-from qualms.runs import lock_path, split_stem, stored
+from qualms.runs import split_stem, stored
 from qualms.spec import RunSpec
-
-if TYPE_CHECKING:
-    from optuna import Study
 
 __all__ = [
     "Proposals",
     "Search",
+    "Storage",
     "Trial",
     "TrialResult",
+    "checked_storage",
     "config_path",
     "proposals_of",
     "ranked_trials",
@@ -53,7 +46,12 @@ Launch = Callable[[Sequence[RunSpec]], Generator[RunOutcome, None, None]]
 
 
 def tune(
-    search: Search, proposals: Proposals, *, launch: Launch, out: Path
+    search: Search,
+    proposals: Proposals,
+    *,
+    launch: Launch,
+    out: Path,
+    storage: Storage = "sqlite",
 ) -> Generator[TrialResult, None, None]:
     """Make trials, and yield the result of each; failed ones do not stop the others.
 
@@ -65,15 +63,16 @@ def tune(
         proposals: Its trials, from `proposals_of`.
         launch: Makes the runs, below `out`.
         out: Folder of runs and of the results of searches.
+        storage: How the study of Optuna is stored beside the results.
     """
     folder = search.folder(out)
-    journal = _Journal(search, folder)
+    study = SearchStudy(search, folder, storage=storage)
     results: dict[int, TrialResult] = {}
     while trials := proposals.ask(results):
         for result in _results_of(search, trials, launch):
             results[result.trial.number] = result
             if not result.is_busy:
-                journal.record(result)
+                study.record(result)
                 yield result
     yield from (result for result in results.values() if result.is_busy)
     _write(search, ranked_trials([*results.values()]), folder)
@@ -194,6 +193,7 @@ def _best(search: Search, results: Sequence[TrialResult]) -> dict[str, Any]:
         "method": search.method,
         "preset": search.request.preset,
         "selection": search.selection.name,
+        "sampler": search.sampler,
         "score": search.selection.label,
         "value": best.value,
         "trial": best.trial.number,
@@ -204,62 +204,3 @@ def _best(search: Search, results: Sequence[TrialResult]) -> dict[str, Any]:
         "without_value": sum(result.value is None for result in results),
         "qualms": __version__,
     }
-
-
-class _Journal:
-    """A study of Optuna in a file, with the finished trials of a search.
-
-    It is for people and for Optuna's own tools, and several processes may share it. A
-    search goes on without it, since the folders of runs say what is done.
-    """
-
-    def __init__(self, search: Search, folder: Path) -> None:
-        self._search = search
-        self._folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / "journal.log"
-        try:
-            with locked(lock_path(folder), wait=True):
-                self._study = _study(search, path)
-        except ValueError as error:  # a line was not written completely
-            raise ValueError(
-                f"{path} cannot be read ({error}); delete it and run again: trials that"
-                " are done are kept in the folders of their runs"
-            ) from error
-
-    def record(self, result: TrialResult) -> None:
-        """Add the result of a trial, unless it is there already."""
-        from optuna.trial import TrialState, create_trial
-
-        trial = result.trial
-        state = TrialState.FAIL if result.value is None else TrialState.COMPLETE
-        about = {"trial": trial.number, "run": trial.spec.hash}
-        more = {"options": dict(trial.options), "error": result.error}
-        ranges = self._search.ranges
-        record = create_trial(
-            state=state,
-            value=result.value,
-            params=dict(trial.values),
-            distributions={name_of(each): distribution(each) for each in ranges},
-            user_attrs={**about, **more},
-        )
-        with locked(lock_path(self._folder), wait=True):
-            trials = self._study.get_trials(deepcopy=False, states=(state,))
-            if not any(about.items() <= each.user_attrs.items() for each in trials):
-                self._study.add_trial(record)
-
-
-def _study(search: Search, path: Path) -> "Study":
-    import optuna
-    from optuna.storages.journal import JournalFileBackend, JournalStorage
-
-    study = optuna.create_study(
-        storage=JournalStorage(JournalFileBackend(str(path))),
-        study_name=search.title,
-        direction="maximize",
-        load_if_exists=True,
-    )
-    if not study.user_attrs:
-        study.set_user_attr("selection", search.selection.name)
-        study.set_user_attr("score", search.selection.label)
-    return study

@@ -12,6 +12,7 @@ from typing import Any
 from torch import nn
 
 from qualms.networks._backbone import Backbone, as_backbone
+from qualms.networks._onnx import OnnxClassifier, onnx_classifier
 from qualms.networks._timm import (
     IMAGENET,
     Colours,
@@ -31,12 +32,14 @@ __all__ = [
     "IMAGENET",
     "Backbone",
     "Colours",
+    "OnnxClassifier",
     "TimmClassifier",
     "as_backbone",
     "load_torchvision",
     "make_classifier",
     "make_network",
     "network_colours",
+    "onnx_classifier",
 ]
 
 _PREFIX = "timm:"

@@ -71,7 +71,7 @@ class Workforce:
         environment: Mapping[str, str] | None = None,
         script: bool = True,
         patience: int = 0,
-        crew: Callable[[], Crew] | None = None,
+        make_crew: Callable[[], Crew] | None = None,
     ) -> None:
         """Make a workforce without processes.
 
@@ -80,12 +80,12 @@ class Workforce:
             environment: environment variables of the processes.
             script: whether they import the main script, see `LocalCrew`.
             patience: work before which no processes are started, see `takes`.
-            crew: makes the crew of these processes; a `LocalCrew` by default.
+            make_crew: makes the crew of these processes; a `LocalCrew` by default.
         """
         self._most = workers
         self._patience = patience
         self._environment = environment
-        self._crew = LocalCrew(script=script) if crew is None else crew()
+        self._crew = LocalCrew(script=script) if make_crew is None else make_crew()
         self._workers: list[Worker] = []
         self._lock = Lock()
         self._over = ""

@@ -21,6 +21,7 @@ from qualms.readers._images import (
     listed_cases,
     stored_volume,
 )
+from qualms.readers._items import item_columns
 from qualms.readers._labels import FILE, LabelNames, read_label_names, unnamed_labels
 from qualms.readers._raters import Raters, raters_of
 from qualms.wording import plural
@@ -84,7 +85,7 @@ def contents_of_maps(
     header |= {"method": "ensemble", "pooled": draws} if draws > 1 else {}
     note = f"read as {called}: {len(names)} {plural(len(names), 'case')}{several}"
     return ForeignContents(
-        arrays={"item": names},
+        arrays={"item": names, **item_columns(path, names)},
         header=header,
         cases=ForeignCases(partial(_maps, plan), names, draws),
         notes=(note, *_named(plan), *rated.notes),

@@ -26,6 +26,7 @@ from qualms.readers._images import (
     stored_volume,
     subfolders,
 )
+from qualms.readers._items import item_columns
 from qualms.readers._labels import (
     FILE,
     LabelNames,
@@ -131,6 +132,7 @@ def _read(path: Path, request: ForeignRequest) -> ForeignContents:
     arrays: dict[str, Any] = {"item": names}
     if len(folds) > draws:
         arrays["group"] = [fold.name for fold in folds for _ in fold.cases]
+    arrays |= item_columns(path, names)
     return ForeignContents(
         arrays=arrays,
         header=_header(stated, labels, draws),

@@ -18,7 +18,12 @@ from torch.utils.data import DataLoader
 from qualms.datasets.folder.files import read_pixels
 from qualms.datasets.folder.listing import OwnItem, listing_of
 from qualms.datasets.folder.targets import target_number
-from qualms.networks import TimmClassifier, make_classifier
+from qualms.networks import (
+    OnnxClassifier,
+    TimmClassifier,
+    make_classifier,
+    onnx_classifier,
+)
 from qualms.predictions import NO_TARGET, Predictions, check_destination
 from qualms.trained._classes import class_names, read_classes
 from qualms.trained.predict import predict
@@ -37,7 +42,7 @@ class PictureRequest:
     """Network and pictures of `qualms predict`."""
 
     network: str
-    """Name of timm, such as timm:resnet50."""
+    """Name of timm, such as timm:resnet50, or the path of a file .onnx."""
     source: Path
     """Folder or table of pictures, as are `fit` and `val`."""
     fit: Path | None = None
@@ -52,6 +57,11 @@ class PictureRequest:
     batch: int = 32
     workers: int = 0
     device: str = "auto"
+    mean: tuple[float, ...] = ()
+    """Mean of the colours from 0 to 1 that the network of an ONNX file expects."""
+    deviation: tuple[float, ...] = ()
+    outputs: str | None = None
+    """"logits" or "probabilities", of an ONNX file; None for logits."""
 
 
 class PicturePredictions(NamedTuple):
@@ -82,7 +92,8 @@ def predict_pictures(
     listed = None if request.classes is None else read_classes(request.classes)
     sets = dict(_picture_sets(request))
     _check_targets(sets.values())
-    model = make_classifier(request.network, request.weights)
+    model = _model(request)
+    is_onnx = isinstance(model, OnnxClassifier)
     targets = _target_reader(request, model.outputs, sets, listed)
     device = make_machine(request.device, Execution()).device
     loaders = {
@@ -103,7 +114,8 @@ def predict_pictures(
         fit=loaders.get("fit"),
         val=loaders.get("val"),
         out=out,
-        outputs="logits" if request.task == "classification" else None,
+        outputs=_form(request, is_onnx=is_onnx),
+        last=False if is_onnx else None,
         seed=seed,
         header={
             "dataset": request.source.resolve().stem,
@@ -115,6 +127,40 @@ def predict_pictures(
     notes = tuple(note for note in (model.note, targets.note) if note)
     notes += tuple(note for note in predictions.notes if note != NO_TARGET)
     return PicturePredictions(predictions, notes)
+
+
+def _model(request: PictureRequest) -> OnnxClassifier | TimmClassifier:
+    """Return the network, and how its pictures are prepared."""
+    colours = {"--mean": request.mean, "--std": request.deviation}
+    if not request.network.lower().endswith(".onnx"):
+        stated = [name for name, values in colours.items() if values]
+        stated += ["--outputs"] if request.outputs else []
+        if stated:
+            raise ValueError(
+                f"{stated[0]} is for files .onnx; networks of timm state it themselves,"
+                " leave it out"
+            )
+        return make_classifier(request.network, request.weights)
+    if request.weights != "pretrained":
+        raise ValueError("a file .onnx has its weights in it; leave out --weights")
+    for name, values in colours.items():
+        if len(values) not in (1, _COLOURS) or (name == "--std" and min(values) <= 0):
+            raise ValueError(
+                "an ONNX file does not say how its pictures are prepared: state"
+                " --mean and --std of the colours from 0 to 1, such as --mean"
+                " 0.485,0.456,0.406 --std 0.229,0.224,0.225, or --mean 0 --std 1; got"
+                f" {name} {','.join(f'{value:g}' for value in values) or 'not at all'}"
+            )
+    return onnx_classifier(
+        Path(request.network), mean=request.mean, deviation=request.deviation
+    )
+
+
+def _form(request: PictureRequest, *, is_onnx: bool) -> str | None:
+    """Return what the outputs are; None for values, and where the values may tell."""
+    if request.task != "classification":
+        return None
+    return request.outputs if is_onnx else "logits"
 
 
 class _PictureSet(NamedTuple):
@@ -165,7 +211,9 @@ def _check_targets(sets: Iterable[_PictureSet]) -> None:
 
 
 def _loader(
-    request: PictureRequest, pictures: _PictureSet, model: TimmClassifier
+    request: PictureRequest,
+    pictures: _PictureSet,
+    model: OnnxClassifier | TimmClassifier,
 ) -> DataLoader[Any]:
     prepared: Any = _PreparedPictures(pictures, model.prepare)
     return DataLoader(
@@ -177,7 +225,10 @@ def _options(
     request: PictureRequest, options: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Return the options that the header of the file states."""
-    network = {"name": request.network, "weights": Path(request.weights).name}
+    name = request.network
+    if name.lower().endswith(".onnx"):
+        name = Path(name).name
+    network = {"name": name, "weights": Path(request.weights).name}
     return {"network": network, "method": dict(options or {})}
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -113,6 +114,48 @@ def _wandb(target: _SinkTarget) -> _Sink:
     return lambda entry: run.log(_numbers(entry), step=entry["epoch"])
 
 
+def _mlflow(target: _SinkTarget) -> _Sink:
+    try:
+        client_of = import_module("mlflow").MlflowClient
+    except ImportError as error:
+        raise TrainingError(
+            "the sink 'mlflow' needs the package mlflow; install it or leave the sink"
+            " out"
+        ) from error
+    folder = target.folder.resolve()
+    # Folders of files are no longer a store of MLflow: without a server it has a file
+    # of SQLite.
+    address = os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{folder}/mlflow.db"
+    client = client_of(tracking_uri=address)
+    run = _mlflow_run(client, target)
+
+    def sink(entry: _Values) -> None:
+        for name, value in _numbers(entry).items():
+            client.log_metric(run, name, value, step=entry["epoch"])
+
+    # Values that were logged cannot be taken back: epochs that are trained again are
+    # those that a checkpoint missed, and give the same values.
+    last = max((p.step for p in client.get_metric_history(run, "loss")), default=-1)
+    return lambda entry: sink(entry) if entry["epoch"] > last else None
+
+
+def _mlflow_run(client: Any, target: _SinkTarget) -> str:
+    """Return the id of the run in MLflow; one that continues is found by its tag."""
+    experiment = client.get_experiment_by_name("qualms")
+    if experiment is None:
+        number = client.create_experiment(
+            "qualms", artifact_location=str(target.folder.resolve() / "mlflow")
+        )
+    else:
+        number = experiment.experiment_id
+    chosen = f"tags.`qualms.run` = '{target.run}'"
+    runs = client.search_runs([number], filter_string=chosen)
+    if runs:
+        return str(runs[0].info.run_id)
+    tags = {"qualms.run": target.run, "mlflow.runName": target.run}
+    return str(client.create_run(number, tags=tags).info.run_id)
+
+
 def _numbers(entry: _Values) -> dict[str, float]:
     return {name: value for name, value in entry.items() if isinstance(value, float)}
 
@@ -120,4 +163,5 @@ def _numbers(entry: _Values) -> dict[str, float]:
 _SINKS: dict[str, Callable[[_SinkTarget], _Sink]] = {
     "tensorboard": _tensorboard,
     "wandb": _wandb,
+    "mlflow": _mlflow,
 }

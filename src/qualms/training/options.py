@@ -41,7 +41,7 @@ Augmentation = Literal[
 ]
 ClassWeights = Literal["none", "minibatch"]
 Features = Literal["learned", "cached"]
-Sink = Literal["tensorboard", "wandb"]
+Sink = Literal["tensorboard", "wandb", "mlflow"]
 
 
 class _OptionCheck(NamedTuple):

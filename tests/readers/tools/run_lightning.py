@@ -5,13 +5,16 @@ Run it in an environment with lightning and qualms: `python run_lightning.py`.
 
 import sys
 
-import lightning
 import numpy as np
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 import qualms
+from qualms.networks import load_torchvision
 from qualms.trained import lightning_callback
+
+load_torchvision()  # it may lack operators for this torch, and Lightning imports it
+import lightning  # noqa: E402 - see above
 
 
 class Module(lightning.LightningModule):

@@ -23,12 +23,14 @@ from scipy.stats import rankdata
 
 from qualms import scores
 from qualms.arrays import Array, Flags, Index
+from qualms.benchmarks.retina._findings import NHS
 from qualms.evaluate.drawings import graded_histograms, roc, thinned_referral
 from qualms.evaluate.entry import (
     Curve,
     Entry,
     Judgement,
     ScoreOptions,
+    entry_of,
 )
 from qualms.evaluate.protocol import AbsentError, Protocol, Repeat
 from qualms.evaluate.subsets import rebalanced
@@ -103,6 +105,7 @@ def _judge(repeat: Repeat) -> Judgement:
         entries=(
             *_entries(items, sets, curves, (_values(items, sets, curves), released)),
             *_own_entries(items, sets),
+            *_screening_entries(items, sets),
             *truth_entries(items.uncertainty, items.shifted, items.truth),
         ),
         design=sampling_design(
@@ -237,6 +240,21 @@ def _own_entries(items: Patients, sets: Sets) -> Iterator[Entry]:
             if entry.score_name not in _SCORES or "referred" in entry.settings:
                 at = {**entry.settings, "uncertainty": name}
                 yield replace(entry, settings=at)
+
+
+def _screening_entries(items: Patients, sets: Sets) -> Iterator[Entry]:
+    """Yield the sensitivity at the specificity that the NHS asks of screening."""
+    score = partial(scores.sensitivity_at_specificity, specificity=1 - NHS[0])
+    for where in ONCE:
+        rows = sets[where]
+        yield entry_of(
+            score,
+            [items.probs[rows, 1], items.target[rows] == 1],
+            rows,
+            subset=where,
+            settings={"specificity": 1 - NHS[0]},
+            why=_UNDEFINED["auroc"],
+        )
 
 
 def _scores() -> Iterator[tuple[str, Callable[..., Any], Labels]]:

@@ -21,8 +21,8 @@ from qualms.spec import parse_split
 
 SIDES = (96, 64, 48, 32, 24, 16)
 """Pixels that thumbnails are wide at most, until all of a source fit `BUDGET`."""
-BUDGET = 700_000
-"""Letters of the thumbnails of a source, so that its data stay within a megabyte."""
+BUDGET = 350_000
+"""Letters of the thumbnails of a source, so that the page that shows it stays light."""
 CHANNELS = (1, 3)
 """Channels of images that can be shown as they are; of others it is the first."""
 

@@ -1,0 +1,139 @@
+"""The study of Optuna beside a search: its finished trials, for Optuna's own tools.
+
+By default it is a file of SQLite. Many processes that share a network folder, where
+SQLite's locks are not to be trusted, keep a journal instead. A search goes on without
+either, since the folders of runs say what is done.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from qualms.launch._search import Search
+from qualms.launch._trials import TrialResult, distribution, name_of
+from qualms.processes import locked
+from qualms.runs import lock_path
+from qualms.wording import suggest
+
+if TYPE_CHECKING:
+    from optuna import Study
+    from optuna.storages import BaseStorage
+
+Storage = Literal["sqlite", "journal"]
+"""How a study is stored: a file of SQLite, or a journal for many workers."""
+STORAGES: tuple[Storage, ...] = ("sqlite", "journal")
+FILES: dict[Storage, str] = {"sqlite": "study.db", "journal": "journal.log"}
+SECONDS = 60.0
+"""How long a write waits for another process."""
+
+
+def checked_storage(name: str) -> Storage:
+    """Return the storage of this name; raise where there is none."""
+    storage = next((each for each in STORAGES if each == name), None)
+    if storage is None:
+        raise LookupError(
+            f"no storage {name!r}.{suggest(name, STORAGES)} Known:"
+            f" {', '.join(STORAGES)}."
+        )
+    return storage
+
+
+class SearchStudy:
+    """A study in the folder of a search, which several processes may share."""
+
+    def __init__(
+        self, search: Search, folder: Path, *, storage: Storage = "sqlite"
+    ) -> None:
+        self._search = search
+        self._folder = folder
+        self._path = folder / FILES[storage]
+        folder.mkdir(parents=True, exist_ok=True)
+        with locked(lock_path(folder), wait=True):
+            self._study = _opened(search, self._path, storage)
+
+    def record(self, result: TrialResult) -> None:
+        """Add the result of a trial, unless it is there already."""
+        from optuna.trial import TrialState, create_trial
+
+        trial = result.trial
+        state = TrialState.FAIL if result.value is None else TrialState.COMPLETE
+        about = {"trial": trial.number, "run": trial.spec.hash}
+        more = {"options": dict(trial.options), "error": result.error}
+        ranges = self._search.ranges
+        record = create_trial(
+            state=state,
+            value=result.value,
+            params=dict(trial.values),
+            distributions={name_of(each): distribution(each) for each in ranges},
+            user_attrs={**about, **more},
+        )
+        with locked(lock_path(self._folder), wait=True):
+            trials = self._study.get_trials(deepcopy=False, states=(state,))
+            if not any(about.items() <= each.user_attrs.items() for each in trials):
+                self._add(record)
+
+    def _add(self, record: object) -> None:
+        from optuna.exceptions import StorageInternalError
+
+        try:
+            self._study.add_trial(record)  # type: ignore[arg-type]
+        except StorageInternalError as error:
+            raise ValueError(_unreadable(self._path, error)) from error
+
+
+def _opened(search: Search, path: Path, storage: Storage) -> "Study":
+    """Return the study in a file; raise a sentence where the file holds another."""
+    import optuna
+    from optuna.exceptions import DuplicatedStudyError, StorageInternalError
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        study = optuna.create_study(
+            storage=_storage(path, storage),
+            study_name=search.title,
+            direction="maximize",
+            load_if_exists=True,
+        )
+    except (
+        ValueError,  # a line of a journal was not written completely
+        RuntimeError,  # a schema of another version of Optuna
+        DuplicatedStudyError,
+        StorageInternalError,
+        SQLAlchemyError,
+    ) as error:
+        raise ValueError(_unreadable(path, error)) from error
+    if not study.user_attrs:
+        study.set_user_attr("selection", search.selection.name)
+        study.set_user_attr("score", search.selection.label)
+        study.set_user_attr("sampler", search.sampler)
+    _check_same(search, study, path)
+    return study
+
+
+def _storage(path: Path, storage: Storage) -> "BaseStorage":
+    if storage == "journal":
+        from optuna.storages.journal import JournalFileBackend, JournalStorage
+
+        return JournalStorage(JournalFileBackend(str(path)))
+    from optuna.storages import RDBStorage
+
+    waiting = {"connect_args": {"timeout": SECONDS}}
+    return RDBStorage(f"sqlite:///{path.resolve()}", engine_kwargs=waiting)
+
+
+def _check_same(search: Search, study: "Study", path: Path) -> None:
+    """Raise if the study was made by another selection."""
+    selection = study.user_attrs.get("selection")
+    if selection != search.selection.name:
+        raise ValueError(
+            f"{path} holds a study by selection {selection!r}, got a search by"
+            f" {search.selection.name!r}; delete it and run again: trials that are done"
+            " are kept in the folders of their runs"
+        )
+
+
+def _unreadable(path: Path, error: Exception) -> str:
+    words = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return (
+        f"{path} cannot be read ({words}); delete it and run again: trials that are"
+        " done are kept in the folders of their runs"
+    )
