@@ -9,15 +9,18 @@ import json
 import os
 import resource
 import shutil
+import sqlite3
+import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
 
 from qualms import predictions
 from qualms.benchmarks.regression import regression
+from qualms.catalogue import INDEX, list_runs
 from qualms.evaluate import ScoreOptions
 from qualms.evaluate.benchmark import judge_plan
 from qualms.runs import describe, judged_cells, mark_done, run_folder, split_stem
@@ -164,6 +167,32 @@ def measure_judging(plan: RunPlan, out: Path, workers: int) -> None:
     print(f"{len(results.table):,} results, {size / 1e6:.0f} MB of cells")
 
 
+def measure_listing(out: Path) -> None:
+    """Print what listing runs costs, with an index and without, and in DuckDB."""
+    (out / INDEX).unlink(missing_ok=True)
+    with measured("listed without an index, which is made"):
+        list_runs(out)
+    with measured("listed"):
+        list_runs(out)
+    with measured("filtered and sorted"):
+        listing = list_runs(out, ["method=mfvi", "seed<3"], sort="-method.rate")
+    print(listing)
+    rows = [(r.folder, "sign", json.dumps(r.to_json())) for r in list_runs(out)]
+    asked, sqlite = "SELECT * FROM runs", "SQLite: connect and read all rows"
+    with measured(sqlite), closing(sqlite3.connect(out / INDEX)) as database:
+        count = len(database.execute(asked).fetchall())
+    with suppress(ImportError), tempfile.TemporaryDirectory() as folder:
+        with measured("DuckDB: import"):
+            import duckdb
+        path = f"{folder}/runs.duckdb"
+        with measured("DuckDB: write all rows"), closing(duckdb.connect(path)) as other:
+            other.execute("CREATE TABLE runs (folder TEXT, sign TEXT, record TEXT)")
+            other.executemany("INSERT INTO runs VALUES (?, ?, ?)", rows)
+        what = "DuckDB: connect and read all rows"
+        with measured(what), closing(duckdb.connect(path)) as other:
+            assert len(other.execute(asked).fetchall()) == count
+
+
 def main() -> None:
     """Make runs where there are none, and measure."""
     parser = argparse.ArgumentParser()
@@ -172,6 +201,7 @@ def main() -> None:
     parser.add_argument("--ordinary", action="store_true", help="all scores of a task")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--only-make", action="store_true")
+    parser.add_argument("--only-list", action="store_true")
     given = parser.parse_args()
     plan = many(given.runs, ordinary=given.ordinary)
     with measured(f"plan of {len(plan.runs):,} runs"):
@@ -181,6 +211,8 @@ def main() -> None:
             if not run_folder(given.out, spec).exists():
                 make_run(spec, given.out)
     if not given.only_make:
+        measure_listing(given.out)
+    if not given.only_make and not given.only_list:
         measure_judging(plan, given.out, given.workers)
 
 

@@ -93,7 +93,7 @@ FILES = (
         "writes null metadata into safetensors",
         "score p.safetensors",
         "refused",
-        "fit no task",
+        "must hold arrays of predictions, got none",
         p__safetensors=len(b'{"__metadata__":null}').to_bytes(8, "little")
         + b'{"__metadata__":null}',
     ),

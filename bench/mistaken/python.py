@@ -77,7 +77,10 @@ SCORE = (
         "must be a mapping of names to arrays, got NoneType",
     ),
     _python(
-        "passes an empty mapping", lambda: qualms.score({}), "refused", "fit no task"
+        "passes an empty mapping",
+        lambda: qualms.score({}),
+        "refused",
+        "must hold arrays of predictions, got none",
     ),
     _python(
         "passes a frame with a column label",

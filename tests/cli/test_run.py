@@ -143,7 +143,8 @@ def test_all_seeds_that_are_asked_for_are_run(run, seeds):
     asked = ("regression/cells", "--methods", "map,ensemble", "--seeds", seeds)
     result = run(*asked, "--dry-run")
     assert result.exit_code == 0, result.output
-    listed = {int(line.split()[-1]) for line in result.output.splitlines()[1:-1]}
+    runs = [line for line in result.output.splitlines() if line.startswith("  ")]
+    listed = {int(line.split()[-1]) for line in runs}
     assert listed == set(parse_seeds(seeds))
 
 

@@ -54,6 +54,10 @@ OF_PARTS = (
     ("in_domain", "epistemic_spearman"),
     *(("joint", "epistemic_shift_auroc"), ("joint", "total_shift_auroc")),
     *(("joint", "aleatoric_shift_auroc"), ("joint", "true_entropy_shift_auroc")),
+    *(
+        (part, "sensitivity_at_specificity")
+        for part in ("in_domain", "shifted", "joint")
+    ),
 )
 
 

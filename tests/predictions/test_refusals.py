@@ -57,7 +57,7 @@ REFUSED = [
         "For 'probss': Did you mean 'probs'?",
     ),
     (changed(dict, labels=[0], x=[1]), "'labels' is called 'target' here"),
-    (changed(dict), "the arrays (nothing) fit no task"),
+    (changed(dict), "must hold arrays of predictions, got none; write them by name. "),
     (
         changed(cls, mean=np.zeros(N)),
         "the arrays 'mean', 'probs' fit more than one task (classification, "
@@ -361,6 +361,8 @@ def test_a_task_nobody_knows_is_answered_with_the_closest():
         PredictionsError, match=r"no task 'regresion'\. Did you mean 'reg"
     ):
         build(made.regression(), task="regresion")
+    with pytest.raises(PredictionsError, match="'mean' or 'lower', found no array; a"):
+        build({}, task="regression")
 
 
 def test_arrays_of_unknown_names_are_left_alone_and_noted():

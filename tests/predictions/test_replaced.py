@@ -215,6 +215,10 @@ def test_metadata_that_is_null_is_none(tmp_path):
     found = read(path)
     assert found.header.seed is None
     assert found.n == 40
+    alone = b'{"__metadata__":null}'
+    path.write_bytes(len(alone).to_bytes(8, "little") + alone)
+    with pytest.raises(PredictionsError, match=r"must hold arrays .*, got none; write"):
+        read(path)
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])

@@ -137,10 +137,12 @@ def _no_task(names: Collection[str]) -> str:
         for task, schema in TASKS.items()
         if task != "segmentation"
     )
-    return (
-        f"the arrays ({listed(names)}) fit no task.{_name_hint(names)} Needed for"
-        f" {required}; segmentation is a folder with index.json"
+    wrong = (
+        f"the arrays ({listed(names)}) fit no task.{_name_hint(names)}"
+        if names
+        else "must hold arrays of predictions, got none; write them by name."
     )
+    return f"{wrong} Needed for {required}; segmentation is a folder with index.json"
 
 
 def _name_hint(names: Collection[str]) -> str:
@@ -216,9 +218,8 @@ def _missing(task: str, required: tuple[str, ...], names: Collection[str]) -> st
     hint = f"; is it '{synonyms[0]}'? rename it" if synonyms else "; add it"
     if others := [other for other in matching_tasks(names) if other != task]:
         hint = f"; these are arrays of {' and '.join(others)}: state that task, or none"
-    return (
-        f"{task} predictions need {_either(required)}, found only {listed(names)}{hint}"
-    )
+    shown = f"only {listed(names)}" if names else "no array"
+    return f"{task} predictions need {_either(required)}, found {shown}{hint}"
 
 
 def _either(required: tuple[str, ...]) -> str:
