@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[1]
 NAMES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
 PAGES = [*(ROOT / name for name in NAMES), *sorted((ROOT / "docs").glob("*.md"))]
 PAPERS = ("retina", "values", "url", "regression")
+SITE = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
 METHODS = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
 DEFINITIONS = (ROOT / "docs" / "definitions.md").read_text(encoding="utf-8")
 
@@ -140,3 +141,18 @@ def test_the_architecture_names_files_that_exist():
     assert [
         p for p in found if not ((source / p).exists() or (ROOT / p).exists())
     ] == []
+
+
+def test_the_site_has_every_page_and_every_module():
+    from public_names import public_modules
+
+    listed = re.findall(r"^ +- (?:\w[^:\n]*: )?([\w/.]+\.md)$", SITE, re.M)
+    assert len(listed) == len(set(listed))
+    written = {page.name for page in (ROOT / "docs").glob("*.md")}
+    assert written <= {*listed}
+    modules = {f"api/{module}.md" for module in public_modules()}
+    assert {name for name in listed if name.startswith("api/")} == modules
+    notebooks = {
+        f"tutorials/{path.stem}.md" for path in (ROOT / "examples").glob("*.ipynb")
+    }
+    assert {name for name in listed if name.startswith("tutorials/")} == notebooks

@@ -13,6 +13,9 @@ import pytest
 EXAMPLES = Path(__file__).parents[1] / "examples"
 FILES = {path.stem: path for path in sorted(EXAMPLES.glob("*.ipynb"))}
 
+TRAINING = ("own_data", "own_method", "values_study")
+SUBSETS = ("in_domain", "shifted")
+
 
 def code_cells(name):
     cells = json.loads(FILES[name].read_text("utf-8"))["cells"]
@@ -56,10 +59,11 @@ def run_notebook(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(plt, "show", lambda: plt.close("all"))
 
-    def run_cells(name):
+    def run_cells(name, *, compared=True):
         names = {"__name__": "__main__"}
         for number, cell in enumerate(code_cells(name), 1):
-            assert words(run(cell, names)) == words(stored(cell)), (
+            shown = run(cell, names)
+            assert not compared or words(shown) == words(stored(cell)), (
                 f"cell {number} shows something else than is stored; store it anew with"
                 " jupyter nbconvert --to notebook --execute --inplace, in examples/"
             )
@@ -84,9 +88,42 @@ def test_folds_of_nnunet_get_a_verdict(run_notebook):
     assert answers["survives_shift"] == "no"
 
 
+def test_predictions_of_ones_own_are_scored(run_notebook):
+    names = run_notebook("own_predictions")
+    answers = {each.question: each.answer for each in names["results"].verdict}
+    assert answers["survives_shift"] == "no"
+
+
+def test_a_clinic_gets_a_plan_that_notices_another_camera(run_notebook, tmp_path):
+    names = run_notebook("referral_clinic")
+    assert names["applied"].check.verdict == "alike"
+    assert names["answer"].check.verdict == "unlike"
+    assert (tmp_path / "refer.csv").exists()
+
+
+def test_a_shift_breaks_the_promise_of_intervals(run_notebook):
+    names = run_notebook("conformal_shift")
+    coverage = {s: names["results"].row("coverage", subset=s) for s in SUBSETS}
+    assert coverage["in_domain"].low < 0.9 < coverage["in_domain"].high
+    assert coverage["shifted"].high < 0.8
+
+
+def test_embeddings_transfer_and_the_norm_does_not_help(run_notebook):
+    names = run_notebook("embeddings")
+    blur, norm = (each["r_auroc"].value for each in names["scored"])
+    assert norm < 0.5 < blur
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TRAINING)
+def test_notebooks_that_train_run(run_notebook, name):
+    names = run_notebook(name, compared=False)  # progress differs each time
+    assert len(names["results"].table)
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_notebooks_are_stored_whole_and_without_traces_of_a_machine(name):
     code = code_cells(name)
     assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
-    assert any("image/png" in o.get("data", {}) for c in code for o in c["outputs"])
+    assert any(cell["outputs"] for cell in code)
     assert not re.search(r"/(tmp|home|root|work)/", FILES[name].read_text("utf-8"))
