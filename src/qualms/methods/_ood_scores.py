@@ -130,7 +130,10 @@ def fit_gaussians(features: Tensor, target: Tensor) -> FeatureGaussians:
     variance, which features need that do not vary.
     """
     values = features.double()
-    _, index, counts = target.unique(return_inverse=True, return_counts=True)
+    counts = target.bincount()
+    present = counts > 0
+    index = (present.cumsum(0) - 1)[target]
+    counts = counts[present]
     sums = values.new_zeros(len(counts), values.shape[1]).index_add_(0, index, values)
     means = sums / counts[:, None]
     shares = counts.double() / len(values)
@@ -199,8 +202,8 @@ def _whitening(covariance: Tensor, freedom: int, size: Tensor) -> Tensor:
     ridge = _RIDGE * covariance.trace() / width + _ROUNDING**2 * size
     ridge = torch.where(ridge > 0, ridge, 1.0)
     lower = torch.linalg.cholesky(covariance + ridge * _identity(covariance))
-    inverse = torch.linalg.solve_triangular(lower, _identity(lower), upper=False)
-    return inverse.T.contiguous()
+    whitening: Tensor = torch.linalg.inv(lower).T.contiguous()
+    return whitening
 
 
 def _shrunk(covariance: Tensor, items: int) -> Tensor:
@@ -211,7 +214,8 @@ def _shrunk(covariance: Tensor, items: int) -> Tensor:
     share = ((1 - 2 / width) * square + trace.square()) / spread
     # Equal variances, or none at all, are their own target.
     share = torch.where(spread > 0, share, 1.0).clamp(max=1.0)
-    return (1 - share) * covariance + share * trace / width * _identity(covariance)
+    even = trace / width * _identity(covariance)
+    return torch.lerp(covariance, even, share)
 
 
 def _identity(like: Tensor) -> Tensor:
