@@ -17,7 +17,7 @@ from qualms.training import TrainingError
 from qualms.training.seeds import seed as seed_part
 
 N, CLASSES = 24, 3
-METHODS = ("plain", "mc_dropout", "laplace", "tta", "temperature")
+METHODS = ("plain", "mc_dropout", "laplace", "ood", "tta", "temperature")
 
 
 @pytest.fixture(scope="module")
