@@ -217,9 +217,20 @@ def neighbour_distances(
 ) -> list[Tensor]:
     """Return mean distances (N,) of `query` (N, D) to the k nearest in `reference`.
 
-    `reference` is (R, D). There is one tensor for each k in `counts`. The distance is
-    sqrt(2 - 2 cos) if `angular`, and Euclidean otherwise. A zero vector has cosine 0
-    with everything.
+    There is one tensor for each k in `counts`; `nearest_distances` says what a distance
+    is.
+    """
+    nearest = nearest_distances(query, reference, max(counts), angular=angular)
+    return [nearest[:, :k].mean(1) for k in counts]
+
+
+def nearest_distances(
+    query: Tensor, reference: Tensor, count: int, *, angular: bool
+) -> Tensor:
+    """Return the `count` smallest distances (N, count) of `query` (N, D), ascending.
+
+    `reference` is (R, D). The distance is sqrt(2 - 2 cos) if `angular`, and Euclidean
+    otherwise. A zero vector has cosine 0 with everything.
     """
     if angular:
         query, reference = _directions(query, spare=0), _directions(reference, spare=1)
@@ -228,11 +239,10 @@ def neighbour_distances(
         centre = reference.double().mean(0)
         query, reference = query.double() - centre, reference.double() - centre
     blocks = [
-        _nearest(query[start : start + _BLOCK], reference, max(counts))
+        _nearest(query[start : start + _BLOCK], reference, count)
         for start in range(0, len(query), _BLOCK)
     ]
-    nearest = torch.cat(blocks)
-    return [nearest[:, :k].mean(1) for k in counts]
+    return torch.cat(blocks)
 
 
 def _nearest(query: Tensor, reference: Tensor, k: int) -> Tensor:
