@@ -131,9 +131,14 @@ def lock_path(folder: Path) -> Path:
     return folder / "lock"
 
 
+def owner_path(folder: Path) -> Path:
+    """Return the file with the name of the process that has locked the run."""
+    return folder / "owner.txt"
+
+
 def sign(folder: Path) -> None:
     """Write the name of this process to a run folder that it has locked."""
-    _write(folder / "owner.txt", _process_name())
+    _write(owner_path(folder), _process_name())
 
 
 def check_signed(folder: Path) -> None:
@@ -145,7 +150,7 @@ def check_signed(folder: Path) -> None:
         LockError: It says which process has the folder now.
     """
     try:
-        owner = (folder / "owner.txt").read_text(encoding="utf-8")
+        owner = owner_path(folder).read_text(encoding="utf-8")
     except FileNotFoundError:  # the folder was removed, or an older version has it
         return
     if owner != _process_name():

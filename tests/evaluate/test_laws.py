@@ -138,7 +138,12 @@ def test_the_names_of_classes(make):
         return arrays | {"target": new, "probs": probs}
 
     arrays, val = made(make), made(classes, seed=1)
-    assert_same(rows(arrays, val), rows(renamed(arrays), renamed(val)))
+    plain, other = rows(arrays, val), rows(renamed(arrays), renamed(val))
+    # Venn-Abers makes ties between classes, of which the first is predicted; how many
+    # errors there are decides how the interval of the NLL is made.
+    tied = ("nll", "all", (("recalibration", "venn-abers"),))
+    assert plain.pop(tied)[0] == pytest.approx(other.pop(tied)[0], abs=1e-9)
+    assert_same(plain, other)
 
 
 @pytest.mark.parametrize("make", MADE)
