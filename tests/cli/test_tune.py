@@ -100,6 +100,23 @@ def test_a_search_by_tpe_says_what_is_known_of_it(tune, tmp_path):
     assert [line.split()[0] for line in plan[3:]] == list("012345")
 
 
+def test_trials_that_are_pruned_are_listed_and_do_not_count_as_failed(
+    tune, tmp_path, monkeypatch
+):
+    work = partial(run_all, work=searched.work_by_epochs)
+    monkeypatch.setattr(_tuning, "run_all", work)
+    given = ("--pruner", "hyperband", "--trials", "6", "-o", "epochs=4")
+    result = tune(*given)
+    assert result.exit_code == 0, result.output
+    assert ", pruner hyperband: 6 trials by AUROC" in result.output.splitlines()[0]
+    pruned = re.findall(r"^trial (\d+): pruned with ", result.output, re.M)
+    assert pruned
+    reason = r"^trial (\d+): the pruner hyperband stopped it after epoch \d of 4, with"
+    assert sorted(re.findall(reason, result.output, re.M)) == sorted(pruned)
+    assert f"{6 - len(pruned)} of 6 trials have a value" in result.output
+    assert "without a value" not in result.output
+
+
 def test_trials_that_failed_are_listed_with_their_logs(tune):
     result = tune("--trials", "2", "-o", "lr=0.4")
     assert result.exit_code == 1

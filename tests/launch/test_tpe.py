@@ -23,7 +23,7 @@ def search(sampler="tpe", seed=0, **options):
     return search_of("toy/plain", wish, sampler=sampler)
 
 
-def launch(specs, *, out, busy=(), refused=()):
+def launch(specs, *, out, judge=None, busy=(), refused=()):
     """Make runs in this process; some are busy elsewhere, and some fail."""
     for spec in {spec.hash: spec for spec in specs}.values():
         folder, status, error = run_folder(out, spec), "done", ""
@@ -109,7 +109,7 @@ def test_proposals_come_closer_to_the_best_than_even_points(tmp_path):
 def test_trials_of_a_round_do_not_see_each_other(tmp_path):
     rounds = []
 
-    def watched(specs, *, out):
+    def watched(specs, *, out, judge):
         rounds.append(len(specs))
         yield from launch(specs, out=out)
 

@@ -122,8 +122,8 @@ def _make(
 def _line(search: Search, result: TrialResult) -> str:
     options = ", ".join(option_texts(result.trial.options))
     value = "no value" if result.value is None else f"{result.value:.4f}"
-    rule = search.selection.rule
-    return f"trial {result.trial.number}: {rule} {value} with {options}"
+    score = "pruned" if result.is_pruned else f"{search.selection.rule} {value}"
+    return f"trial {result.trial.number}: {score} with {options}"
 
 
 def _print_summary(
@@ -147,7 +147,9 @@ def _print_summary(
         )
         typer.echo(f"  {shlex.join(search.command(best.trial.options))}")
     for result in results:
-        if result.value is None:
+        if result.is_pruned:
+            typer.echo(f"trial {result.trial.number}: {result.error}")
+        elif result.value is None:
             number, run = result.trial.number, result.trial.spec.hash
             typer.echo(f"without a value: trial {number} ({run})", err=True)
             typer.echo(f"  {result.error}", err=True)

@@ -46,6 +46,11 @@ class TrialResult:
         """Whether another process makes the trial."""
         return self.outcome.status == "busy"
 
+    @property
+    def is_pruned(self) -> bool:
+        """Whether the pruner of the search stopped the trial."""
+        return self.outcome.status == "pruned"
+
 
 def trials_of(search: Search, count: int) -> list[Trial]:
     """Return the first `count` points of the search's scrambled Sobol sequence.

@@ -9,18 +9,21 @@ import csv
 import json
 import math
 import shlex
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from qualms import __version__
 from qualms.atomic import replacing
 from qualms.launch._config_file import ConfigFile, write_config
 from qualms.launch._proposals import Proposals, proposals_of
+from qualms.launch._pruning import Pruning
 from qualms.launch._search import Search, search_of
 from qualms.launch._study import SearchStudy, Storage, checked_storage
 from qualms.launch._trials import Trial, TrialResult, trials_of
+from qualms.launch._worker import Judge
 from qualms.launch.local import RunOutcome
 from qualms.predictions import PredictionsError, read
 from qualms.runs import split_stem, stored
@@ -41,8 +44,14 @@ __all__ = [
     "tune",
 ]
 
-Launch = Callable[[Sequence[RunSpec]], Generator[RunOutcome, None, None]]
-"""Makes runs, like `qualms.launch.run_all` with its other arguments filled in."""
+
+class Launch(Protocol):
+    """Makes runs, like `qualms.launch.run_all` with its other arguments filled in."""
+
+    def __call__(
+        self, specs: Sequence[RunSpec], /, *, judge: Judge | None
+    ) -> Generator[RunOutcome, None, None]:
+        """Make runs, and yield the outcome of each; the judge may stop some."""
 
 
 def tune(
@@ -69,7 +78,10 @@ def tune(
     study = SearchStudy(search, folder, storage=storage)
     results: dict[int, TrialResult] = {}
     while trials := proposals.ask(results):
-        for result in _results_of(search, trials, launch):
+        begun = {trial.number: trial for trial in trials}
+        begun |= {number: result.trial for number, result in results.items()}
+        judge = _judge(search, begun, folder)
+        for result in _results_of(search, trials, partial(launch, judge=judge)):
             results[result.trial.number] = result
             if not result.is_busy:
                 study.record(result)
@@ -78,8 +90,18 @@ def tune(
     _write(search, ranked_trials([*results.values()]), folder)
 
 
+def _judge(search: Search, begun: Mapping[int, Trial], folder: Path) -> Judge | None:
+    """Return what stops trials before their end, by the trials that have begun."""
+    if search.pruner == "none":
+        return None
+    runs = tuple(begun[number].spec.hash for number in sorted(begun))
+    return Pruning(pruner=search.pruner, search=folder.name, runs=runs)
+
+
 def _results_of(
-    search: Search, trials: Sequence[Trial], launch: Launch
+    search: Search,
+    trials: Sequence[Trial],
+    launch: Callable[[Sequence[RunSpec]], Generator[RunOutcome, None, None]],
 ) -> Iterator[TrialResult]:
     """Make trials and yield their results; equal trials share their run."""
     by_run: dict[str, list[Trial]] = {}
@@ -159,7 +181,9 @@ def _config_file(search: Search, results: Sequence[TrialResult]) -> ConfigFile:
             "preset": request.preset,
             "seed": search.base.seed,
             "sampler": search.sampler,
+            "pruner": search.pruner,
             "trials": len(results),
+            "pruned": sum(result.is_pruned for result in results),
             "without_value": sum(result.value is None for result in results),
             "score": search.selection.label,
             "value": best.value,
@@ -194,6 +218,7 @@ def _best(search: Search, results: Sequence[TrialResult]) -> dict[str, Any]:
         "preset": search.request.preset,
         "selection": search.selection.name,
         "sampler": search.sampler,
+        "pruner": search.pruner,
         "score": search.selection.label,
         "value": best.value,
         "trial": best.trial.number,
@@ -201,6 +226,7 @@ def _best(search: Search, results: Sequence[TrialResult]) -> dict[str, Any]:
         "command": shlex.join(search.command(best.trial.options)),
         "run": best.trial.spec.hash,
         "trials": len(results),
+        "pruned": sum(result.is_pruned for result in results),
         "without_value": sum(result.value is None for result in results),
         "qualms": __version__,
     }
