@@ -130,7 +130,9 @@ def fit_gaussians(features: Tensor, target: Tensor) -> FeatureGaussians:
     variance, which features need that do not vary.
     """
     values = features.double()
-    _, index, counts = target.unique(return_inverse=True, return_counts=True)
+    every = torch.bincount(target)
+    counts = every[every > 0]
+    index = (torch.cumsum(every > 0, 0) - 1)[target]  # classes without items left out
     sums = values.new_zeros(len(counts), values.shape[1]).index_add_(0, index, values)
     means = sums / counts[:, None]
     shares = counts.double() / len(values)
@@ -199,7 +201,9 @@ def _whitening(covariance: Tensor, freedom: int, size: Tensor) -> Tensor:
     ridge = _RIDGE * covariance.trace() / width + _ROUNDING**2 * size
     ridge = torch.where(ridge > 0, ridge, 1.0)
     lower = torch.linalg.cholesky(covariance + ridge * _identity(covariance))
-    inverse = torch.linalg.solve_triangular(lower, _identity(lower), upper=False)
+    inverse: Tensor = torch.linalg.solve_triangular(
+        lower, _identity(lower), upper=False
+    )
     return inverse.T.contiguous()
 
 
