@@ -5,6 +5,7 @@ import re
 import shlex
 import sys
 from functools import partial
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -115,6 +116,19 @@ def test_trials_that_are_pruned_are_listed_and_do_not_count_as_failed(
     assert sorted(re.findall(reason, result.output, re.M)) == sorted(pruned)
     assert f"{6 - len(pruned)} of 6 trials have a value" in result.output
     assert "without a value" not in result.output
+
+
+def test_the_front_of_several_objectives_is_listed_with_its_configs(tune):
+    result = tune("--objective", "nll", "--objective", "ece", "--trials", "4")
+    assert result.exit_code == 0, result.output
+    assert ", objective nll, objective ece: 4 trials" in result.output.splitlines()[0]
+    row = r"^  trial (\d+): 0\.\d{4}, \d\.\d{4}, 0\.\d{4}; (.*)$"
+    front = re.findall(row, result.output, re.M)
+    assert "front of val_auroc, nll, ece: trials that no other" in result.output
+    assert f" without being worse in another: {len(front)}\n" in result.output
+    assert front
+    for number, path in front:
+        assert f"trial = {number}\n" in Path(path).read_text()
 
 
 def test_trials_that_failed_are_listed_with_their_logs(tune):

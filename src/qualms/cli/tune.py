@@ -44,6 +44,14 @@ def tune(
             " each epoch: median, hyperband."
         ),
     ] = "none",
+    objective: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A further objective beside the selection's rule: nll, brier, ece or"
+            " accuracy; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     at_once: Annotated[
         int, typer.Option(help="Trials that tpe proposes before it looks again.")
     ] = 1,
@@ -102,7 +110,14 @@ def tune(
         seeds=(seed,),
         options=parse_options(option or []),
     )
-    search = search_of(target, request, selection, sampler=sampler, pruner=pruner)
+    search = search_of(
+        target,
+        request,
+        selection,
+        sampler=sampler,
+        pruner=pruner,
+        objectives=objective or (),
+    )
     proposals = proposals_of(search, trials, out=out, at_once=at_once)
     if dry_run:
         show_trials(search, proposals, out)

@@ -22,6 +22,10 @@ SAMPLERS: tuple[Sampler, ...] = ("sobol", "tpe")
 Pruner = Literal["none", "median", "hyperband"]
 """Rule that stops trials before their end, by the loss on validation items."""
 PRUNERS: tuple[Pruner, ...] = ("none", "median", "hyperband")
+OBJECTIVES = ("nll", "brier", "ece", "accuracy")
+"""Scores that a search may have as objectives beside the rule of its selection."""
+CLASS_RULES = ("val_auroc", "val_referral", "val_referral_kept")
+"""Rules of selections that look at predicted classes."""
 Name = TypeVar("Name", bound=str)
 
 
@@ -38,6 +42,8 @@ class Search:
     """The spec of all trials, apart from the options that they search."""
     sampler: Sampler = "sobol"
     pruner: Pruner = "none"
+    objectives: tuple[str, ...] = ()
+    """Objectives beside the rule of the selection, among `OBJECTIVES`."""
 
     @property
     def method(self) -> str:
@@ -75,6 +81,7 @@ class Search:
             f"{self.base.benchmark}/{self.variant}, {self.method}, preset"
             f" {self.request.preset}, seed {self.base.seed}, selection"
             f" {self.selection.name}{self._suffix(', sampler ', ', pruner ')}"
+            + "".join(f", objective {name}" for name in self.objectives)
         )
 
     def folder(self, out: Path) -> Path:
@@ -88,7 +95,7 @@ class Search:
             self.request.preset,
             mark,
         )
-        name = "-".join(parts) + self._suffix("-", "-")
+        name = "-".join((*parts, *self.objectives)) + self._suffix("-", "-")
         return out / self.base.benchmark / "tune" / name
 
     def command(self, options: Mapping[str, Any]) -> list[str]:
@@ -121,6 +128,7 @@ def search_of(
     *,
     sampler: str = "sobol",
     pruner: str = "none",
+    objectives: Sequence[str] = (),
 ) -> Search:
     """Return the search that a target, as BENCHMARK/VARIANT, and a request name.
 
@@ -144,6 +152,7 @@ def search_of(
     base = _base(plan, request)
     searched = _selection(benchmark, selection or plan.variants[0].selection)
     _check_rule(request, searched)
+    _check_objectives(objectives, searched)
     return Search(
         variant=variant,
         request=request,
@@ -152,6 +161,7 @@ def search_of(
         base=base,
         sampler=chosen,
         pruner=chosen_pruner,
+        objectives=tuple(objectives),
     )
 
 
@@ -182,6 +192,19 @@ def _check_searchable(benchmark: Benchmark, variant: str, preset: str) -> None:
         raise ValueError(
             f"name one variant to search on, as in {benchmark.name}/VARIANT, got"
             f" {variant!r}. Known: {', '.join(searchable)}."
+        )
+
+
+def _check_objectives(objectives: Sequence[str], selection: Selection) -> None:
+    """Raise unless objectives are scores of what the selection looks at."""
+    for name in objectives:
+        one_of("objective", name, OBJECTIVES)
+        if objectives.count(name) > 1:
+            raise ValueError(f"every objective must be named once, got {name} twice")
+    if objectives and selection.rule not in CLASS_RULES:
+        raise ValueError(
+            "objectives are scores of predicted classes, and trials of selection"
+            f" {selection.name} are judged by {selection.rule}; leave them out"
         )
 
 

@@ -8,6 +8,7 @@ either, since the folders of runs say what is done.
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from qualms.launch._objectives import directions
 from qualms.launch._pruning import validation_losses
 from qualms.launch._search import Search, one_of
 from qualms.launch._trials import TrialResult, distribution, name_of
@@ -57,7 +58,7 @@ class SearchStudy:
         ranges = self._search.ranges
         record = create_trial(
             state=state,
-            value=result.value,
+            values=list(result.values) or None,
             params=dict(trial.values),
             distributions={name_of(each): distribution(each) for each in ranges},
             intermediate_values=dict(validation_losses(result.outcome.folder)),
@@ -87,7 +88,7 @@ def _opened(search: Search, path: Path, storage: Storage) -> "Study":
         study = optuna.create_study(
             storage=_storage(path, storage),
             study_name=search.title,
-            direction="maximize",
+            directions=directions(search),
             load_if_exists=True,
         )
     except (
@@ -103,6 +104,7 @@ def _opened(search: Search, path: Path, storage: Storage) -> "Study":
         study.set_user_attr("score", search.selection.label)
         study.set_user_attr("sampler", search.sampler)
         study.set_user_attr("pruner", search.pruner)
+        study.set_user_attr("objectives", [search.selection.rule, *search.objectives])
     _check_same(search, study, path)
     return study
 

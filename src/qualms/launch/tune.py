@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from qualms import __version__
 from qualms.atomic import replacing
 from qualms.launch._config_file import ConfigFile, write_config
+from qualms.launch._objectives import front_of, objective_scores
 from qualms.launch._proposals import Proposals, proposals_of
 from qualms.launch._pruning import Pruning
 from qualms.launch._search import Search, search_of
@@ -37,6 +38,8 @@ __all__ = [
     "TrialResult",
     "checked_storage",
     "config_path",
+    "front_of",
+    "front_path",
     "proposals_of",
     "ranked_trials",
     "search_of",
@@ -123,20 +126,30 @@ def ranked_trials(results: Sequence[TrialResult]) -> list[TrialResult]:
 
 
 def _judged(search: Search, trial: Trial, outcome: RunOutcome) -> TrialResult:
-    value, error = None, outcome.error
+    values: tuple[float, ...] = ()
+    error = outcome.error
     if outcome.status in ("done", "skipped"):
         try:
-            value = _value(search, trial, outcome.folder)
+            values = _values(search, trial, outcome.folder)
         except (PredictionsError, OSError) as unreadable:
             error = str(unreadable)
-        if value is not None and math.isnan(value):
-            value, error = None, f"{search.selection.rule} is not defined for it"
+        names = (search.selection.rule, *search.objectives)
+        for name, value in zip(names, values, strict=False):
+            if math.isnan(value):
+                values, error = (), f"{name} is not defined for it"
+                break
     elif outcome.status == "busy":
         error = "another process makes it; run again to see it"
-    return TrialResult(trial=trial, outcome=outcome, value=value, error=error)
+    return TrialResult(
+        trial=trial,
+        outcome=outcome,
+        value=values[0] if values else None,
+        error=error,
+        others=values[1:],
+    )
 
 
-def _value(search: Search, trial: Trial, folder: Path) -> float:
+def _values(search: Search, trial: Trial, folder: Path) -> tuple[float, ...]:
     from qualms.training.selection import predicted_split, selection_score
 
     rule, splits = search.selection.rule, []
@@ -144,7 +157,7 @@ def _value(search: Search, trial: Trial, folder: Path) -> float:
     for split in search.judged_on:
         arrays = read(stored(folder, split) or split_stem(folder, split)).arrays
         splits.append(predicted_split(rule, arrays, uncertainty))
-    return selection_score(rule, splits)
+    return selection_score(rule, splits), *objective_scores(search, splits)
 
 
 def _write(search: Search, results: Sequence[TrialResult], folder: Path) -> None:
@@ -158,7 +171,24 @@ def _write(search: Search, results: Sequence[TrialResult], folder: Path) -> None
     with replacing(folder / "best.json") as temporary:
         text = json.dumps(_best(search, results), indent=1)
         temporary.write_text(text, encoding="utf-8")
-    write_config(_config_file(search, results), config_path(folder))
+    write_config(_config_file(search, results[0], results), config_path(folder))
+    if search.objectives:
+        _write_front(search, results, folder)
+
+
+def _write_front(search: Search, results: Sequence[TrialResult], folder: Path) -> None:
+    """Write a config for each trial of the front, in place of those of before."""
+    files = {front_path(folder, each): each for each in front_of(search, results)}
+    for stale in {*front_path(folder, results[0]).parent.glob("*.toml")} - {*files}:
+        stale.unlink()
+    for path, result in files.items():
+        path.parent.mkdir(exist_ok=True)
+        write_config(_config_file(search, result, results), path)
+
+
+def front_path(folder: Path, result: TrialResult) -> Path:
+    """Return the path of the config of a trial of the front of a search."""
+    return folder / "front" / f"trial-{result.trial.number}.toml"
 
 
 def config_path(folder: Path) -> Path:
@@ -166,9 +196,11 @@ def config_path(folder: Path) -> Path:
     return folder / "best.toml"
 
 
-def _config_file(search: Search, results: Sequence[TrialResult]) -> ConfigFile:
-    """Return the options of the best trial and those that were fixed, as a config."""
-    best, request = results[0], search.request
+def _config_file(
+    search: Search, best: TrialResult, results: Sequence[TrialResult]
+) -> ConfigFile:
+    """Return the options of a trial and those that were fixed, as a config."""
+    request = search.request
     selection = search.selection.name
     return ConfigFile(
         name="-".join((search.variant, search.method, selection, request.preset)),
@@ -187,6 +219,7 @@ def _config_file(search: Search, results: Sequence[TrialResult]) -> ConfigFile:
             "without_value": sum(result.value is None for result in results),
             "score": search.selection.label,
             "value": best.value,
+            **dict(zip(search.objectives, best.others, strict=True)),
             "trial": best.trial.number,
             "run": best.trial.spec.hash,
             "qualms": __version__,
@@ -196,13 +229,17 @@ def _config_file(search: Search, results: Sequence[TrialResult]) -> ConfigFile:
 
 def _table(search: Search, results: Sequence[TrialResult]) -> Iterator[list[Any]]:
     options = list(results[0].trial.options) if results else []
-    yield ["trial", "selection", "value", *options, "run", "error"]
+    names = search.objectives
+    front = front_of(search, results) if names else []
+    head = ["trial", "selection", "value", *names, *(["front"] if names else [])]
+    yield [*head, *options, "run", "error"]
     for result in results:
         trial = result.trial
         yield [
             trial.number,
             search.selection.name,
-            "" if result.value is None else result.value,
+            *(result.values or [""] * (1 + len(names))),
+            *([int(result in front)] if names else []),
             *(trial.options[name] for name in options),
             trial.spec.hash,
             result.error,
@@ -221,6 +258,7 @@ def _best(search: Search, results: Sequence[TrialResult]) -> dict[str, Any]:
         "pruner": search.pruner,
         "score": search.selection.label,
         "value": best.value,
+        **dict(zip(search.objectives, best.others, strict=True)),
         "trial": best.trial.number,
         "options": {**search.request.options, **best.trial.options},
         "command": shlex.join(search.command(best.trial.options)),
