@@ -384,7 +384,7 @@ BATCHES = [(X, Y)]
 REFUSED = {
     "is fitted to training items; say fit=": {"method": "laplace"},
     "is fitted to held-out items": {"method": "temperature"},
-    "these can: laplace, map, mc_dropout, temperature, tta": {"method": "mfvi"},
+    "these can: laplace, map, mc_dropout, ood, temperature, tta": {"method": "mfvi"},
     "no option 'drws' for method 'tta'": {"method": "tta", "options": {"drws": 3}},
     "Did you mean 'temperature'": {"method": "temprature"},
     "task must be one of": {"task": "classify"},

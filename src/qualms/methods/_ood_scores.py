@@ -215,7 +215,8 @@ def _shrunk(covariance: Tensor, items: int) -> Tensor:
     share = ((1 - 2 / width) * square + trace.square()) / spread
     # Equal variances, or none at all, are their own target.
     share = torch.where(spread > 0, share, 1.0).clamp(max=1.0)
-    return (1 - share) * covariance + share * trace / width * _identity(covariance)
+    even = trace / width * _identity(covariance)
+    return torch.lerp(covariance, even, share)
 
 
 def _identity(like: Tensor) -> Tensor:
