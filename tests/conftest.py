@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,11 @@ from qualms.networks import load_torchvision
 
 # torchmetrics and timm import torchvision, which needs help beside a CPU torch.
 load_torchvision()
+
+# A shell ignores Ctrl-C for what it runs in the background, and so would every process
+# that a test starts and interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Neither chance nor a busy machine decides; QUALMS_FUZZ asks for other examples.
 settings.register_profile(

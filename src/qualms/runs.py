@@ -14,6 +14,7 @@
         predictions/        the predictions of each split
         losses.json         how often its process, or its machine, was lost
         failed.json         why the last attempt failed
+        pruned.json         why a search stopped it before its end
         done.json           written last: the run is finished, and what it cost
 
 Two runs of one spec on one machine write predictions that are equal to the last bit.
@@ -131,9 +132,14 @@ def lock_path(folder: Path) -> Path:
     return folder / "lock"
 
 
+def owner_path(folder: Path) -> Path:
+    """Return the file with the name of the process that has locked the run."""
+    return folder / "owner.txt"
+
+
 def sign(folder: Path) -> None:
     """Write the name of this process to a run folder that it has locked."""
-    _write(folder / "owner.txt", _process_name())
+    _write(owner_path(folder), _process_name())
 
 
 def check_signed(folder: Path) -> None:
@@ -145,7 +151,7 @@ def check_signed(folder: Path) -> None:
         LockError: It says which process has the folder now.
     """
     try:
-        owner = (folder / "owner.txt").read_text(encoding="utf-8")
+        owner = owner_path(folder).read_text(encoding="utf-8")
     except FileNotFoundError:  # the folder was removed, or an older version has it
         return
     if owner != _process_name():
@@ -333,6 +339,12 @@ def why_failed(folder: Path) -> str:
     return str(_read(folder / "failed.json").get("error", ""))
 
 
+def why_pruned(folder: Path, search: str) -> str:
+    """Return why the search of this name stopped the run, '' if it did not."""
+    record = _read(folder / "pruned.json")
+    return str(record.get("reason", "")) if record.get("search") == search else ""
+
+
 def read_progress(folder: Path) -> RunProgress | None:
     """Return how far the run in `folder` is; None if it holds no run.
 
@@ -440,7 +452,8 @@ def describe(folder: Path, spec: RunSpec, facts: Mapping[str, Any]) -> None:
     _write(folder / "spec.json", spec.to_json())
     record = {**_read(folder / "environment.json"), **environment(), **facts}
     _write(folder / "environment.json", json.dumps(record, indent=1))
-    (folder / "failed.json").unlink(missing_ok=True)
+    for ending in ("failed.json", "pruned.json"):
+        (folder / ending).unlink(missing_ok=True)
 
 
 def mend_spec(folder: Path, spec: RunSpec) -> str:
@@ -498,6 +511,12 @@ def mark_failed(folder: Path, spec: RunSpec, error: str) -> None:
     """Record why the run failed, in one sentence."""
     record = {"hash": spec.hash, "error": error, "when": _now()}
     _write(folder / "failed.json", json.dumps(record, indent=1))
+
+
+def mark_pruned(folder: Path, spec: RunSpec, reason: str, *, search: str) -> None:
+    """Record why a search stopped the run before its end, in one sentence."""
+    record = {"hash": spec.hash, "search": search, "reason": reason, "when": _now()}
+    _write(folder / "pruned.json", json.dumps(record, indent=1))
 
 
 def read_losses(folder: Path, *, since: float) -> RunLosses:

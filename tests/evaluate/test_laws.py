@@ -138,7 +138,15 @@ def test_the_names_of_classes(make):
         return arrays | {"target": new, "probs": probs}
 
     arrays, val = made(make), made(classes, seed=1)
-    assert_same(rows(arrays, val), rows(renamed(arrays), renamed(val)))
+    plain, other = rows(arrays, val), rows(renamed(arrays), renamed(val))
+    # Venn-Abers makes ties between classes, of which the first is predicted. That
+    # decides which items are errors, and so all but the values of these two.
+    by_map = (("recalibration", "venn-abers"),)
+    for key in [key for key in plain if key[2] == by_map]:
+        value, renamed_value = plain.pop(key)[0], other.pop(key)[0]
+        if key[0] in ("nll", "brier"):
+            assert value == pytest.approx(renamed_value, abs=1e-9)
+    assert_same(plain, other)
 
 
 @pytest.mark.parametrize("make", MADE)

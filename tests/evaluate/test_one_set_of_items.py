@@ -175,7 +175,10 @@ def test_other_tasks_divide_their_drawings_too():
     numbers = {"mean": target + rng.normal(size=len(SHIFTED)), "target": target}
     numbers |= {"var": np.full(len(SHIFTED), 1.0), "shifted": SHIFTED}
     curves = qualms.score(numbers, resamples=0).shown().curves
-    assert [curve.subset for curve in curves] == ["in_domain", "shifted"]
+    pairs = {(curve.name, curve.subset) for curve in curves}
+    names = {name for name, _ in pairs}
+    assert pairs == {(n, s) for n in names for s in ("in_domain", "shifted")}
+    assert len(pairs) == len(curves)
     embedded = {
         "embedding": rng.normal(size=(len(SHIFTED), 4)),
         "target": rng.integers(0, 3, len(SHIFTED)),

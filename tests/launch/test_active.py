@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from launch.fakes import train_until_killed
-from qualms.launch import prepare_datasets, run_all
+from qualms.launch import Engine, prepare_datasets, run_all
 from qualms.predictions import read
 from qualms.spec import ItemRule, Part, RunSpec
 
@@ -65,7 +65,8 @@ def test_queried_items_are_trained_on_with_the_same_bits_after_a_kill(tmp_path):
 
     whole = launch("whole")
     assert [outcome.error for outcome in whole] == ["", "", ""]
-    broken = launch("killed", work=partial(train_until_killed, queried, 1))
+    killing = partial(train_until_killed, queried, 1)
+    broken = launch("killed", work=killing, engine=Engine(retries=0))
     assert [outcome.status for outcome in broken] == ["done", "failed", "failed"]
     listed = (broken[1].folder / "items.json").read_bytes()
     mended = launch("killed")

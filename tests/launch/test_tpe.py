@@ -23,7 +23,7 @@ def search(sampler="tpe", seed=0, **options):
     return search_of("toy/plain", wish, sampler=sampler)
 
 
-def launch(specs, *, out, busy=(), refused=()):
+def launch(specs, *, out, judge=None, busy=(), refused=()):
     """Make runs in this process; some are busy elsewhere, and some fail."""
     for spec in {spec.hash: spec for spec in specs}.values():
         folder, status, error = run_folder(out, spec), "done", ""
@@ -109,7 +109,7 @@ def test_proposals_come_closer_to_the_best_than_even_points(tmp_path):
 def test_trials_of_a_round_do_not_see_each_other(tmp_path):
     rounds = []
 
-    def watched(specs, *, out):
+    def watched(specs, *, out, judge):
         rounds.append(len(specs))
         yield from launch(specs, out=out)
 
@@ -152,19 +152,19 @@ def test_what_was_proposed_stays_when_a_failed_trial_is_repaired(tmp_path):
 
 
 def test_a_trial_that_the_rule_leaves_out_counts_as_the_worst(tmp_path, monkeypatch):
-    real = tuning._value
+    real = tuning._values
 
     def picky(found, trial, folder):
-        value = real(found, trial, folder)
-        return float("nan") if trial.spec == slow.spec else value
+        values = real(found, trial, folder)
+        return (float("nan"),) if trial.spec == slow.spec else values
 
     found = search(momentum=0.9, final_factor=0.1)
     slow = trials_of(found, 1)[0]
-    monkeypatch.setattr(tuning, "_value", picky)
+    monkeypatch.setattr(tuning, "_values", picky)
     tried = carry_out(found, 6, tmp_path)
     assert tried[0].value is None
     assert tried[0].error == "val_auroc is not defined for it"
-    told = _proposals._frozen(found, slow, tried[0])
+    told = _proposals._frozen(found, slow, tried[0], [-np.inf])
     assert (told.state.name, told.value) == ("COMPLETE", -np.inf)
     assert tried[5].value is not None
 

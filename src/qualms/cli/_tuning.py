@@ -28,6 +28,8 @@ from qualms.launch.tune import (
     TrialResult,
     checked_storage,
     config_path,
+    front_of,
+    front_path,
     ranked_trials,
     tune,
 )
@@ -73,9 +75,25 @@ def make_trials(
         typer.echo(f"wrote {folder / 'best.json'} and {folder / 'trials.csv'}")
         config = search.with_config(config_path(folder))
         typer.echo(f"and a config of the best trial: {shlex.join(config)}")
+        _print_front(search, results, folder)
         return 0
     typer.echo("no trial has a result", err=True)
     return 1
+
+
+def _print_front(search: Search, results: Sequence[TrialResult], folder: Path) -> None:
+    if not search.objectives:
+        return
+    front = front_of(search, ranked_trials(results))
+    rule = search.selection.rule
+    typer.echo(
+        f"front of {', '.join((rule, *search.objectives))}: trials that no other is"
+        f" better than in one objective without being worse in another: {len(front)}"
+    )
+    for result in front:
+        values = ", ".join(f"{value:.4f}" for value in result.values)
+        path = front_path(folder, result)
+        typer.echo(f"  trial {result.trial.number}: {values}; {path}")
 
 
 def _headline(search: Search, count: int) -> str:
@@ -122,8 +140,8 @@ def _make(
 def _line(search: Search, result: TrialResult) -> str:
     options = ", ".join(option_texts(result.trial.options))
     value = "no value" if result.value is None else f"{result.value:.4f}"
-    rule = search.selection.rule
-    return f"trial {result.trial.number}: {rule} {value} with {options}"
+    score = "pruned" if result.is_pruned else f"{search.selection.rule} {value}"
+    return f"trial {result.trial.number}: {score} with {options}"
 
 
 def _print_summary(
@@ -136,10 +154,11 @@ def _print_summary(
     )
     if valued:
         rows = [
-            [str(result.trial.number), f"{result.value:.4f}", *_cells(result.trial)]
-            for result in valued
+            [str(r.trial.number), *(f"{v:.4f}" for v in r.values), *_cells(r.trial)]
+            for r in valued
         ]
-        _print_table(["trial", "value", *valued[0].trial.options], rows)
+        head = ["trial", "value", *search.objectives]
+        _print_table([*head, *valued[0].trial.options], rows)
         best = valued[0]
         typer.echo(
             f"best by selection {search.selection.name}: trial {best.trial.number},"
@@ -147,7 +166,9 @@ def _print_summary(
         )
         typer.echo(f"  {shlex.join(search.command(best.trial.options))}")
     for result in results:
-        if result.value is None:
+        if result.is_pruned:
+            typer.echo(f"trial {result.trial.number}: {result.error}")
+        elif result.value is None:
             number, run = result.trial.number, result.trial.spec.hash
             typer.echo(f"without a value: trial {number} ({run})", err=True)
             typer.echo(f"  {result.error}", err=True)

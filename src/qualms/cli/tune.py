@@ -37,6 +37,21 @@ def tune(
         str,
         typer.Option(help="sobol: evenly; tpe: where earlier trials did well."),
     ] = "sobol",
+    pruner: Annotated[
+        str,
+        typer.Option(
+            help="Which trials are stopped early: none, or by their loss on val after"
+            " each epoch: median, hyperband."
+        ),
+    ] = "none",
+    objective: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A further objective beside the selection's rule: nll, brier, ece or"
+            " accuracy; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     at_once: Annotated[
         int, typer.Option(help="Trials that tpe proposes before it looks again.")
     ] = 1,
@@ -95,7 +110,14 @@ def tune(
         seeds=(seed,),
         options=parse_options(option or []),
     )
-    search = search_of(target, request, selection, sampler=sampler)
+    search = search_of(
+        target,
+        request,
+        selection,
+        sampler=sampler,
+        pruner=pruner,
+        objectives=objective or (),
+    )
     proposals = proposals_of(search, trials, out=out, at_once=at_once)
     if dry_run:
         show_trials(search, proposals, out)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from qualms.atomic import replacing
+from qualms.launch._objectives import directions
 from qualms.launch._search import Search
 from qualms.launch._trials import (
     Trial,
@@ -155,14 +156,31 @@ def _proposed(search: Search, plan: Sequence[Trial], results: TrialResults) -> T
         sampler = optuna.samplers.TPESampler(
             seed=int(words[0]), n_startup_trials=0, constant_liar=True
         )
-    study = optuna.create_study(direction="maximize", sampler=sampler)
+    study = optuna.create_study(directions=directions(search), sampler=sampler)
+    worst = _worst(search, results)
     for trial in plan:
-        study.add_trial(_frozen(search, trial, results.get(trial.number)))
+        study.add_trial(_frozen(search, trial, results.get(trial.number), worst))
     space = {name_of(each): distribution(each) for each in search.ranges}
     return trial_at(search, number, study.ask(space).params)
 
 
-def _frozen(search: Search, trial: Trial, result: TrialResult | None) -> "FrozenTrial":
+def _worst(search: Search, results: TrialResults) -> list[float]:
+    """Return what counts as the values of a trial without any.
+
+    Among several objectives it is the worst that any trial has reached in each: the
+    front of trials has no area with infinite ones.
+    """
+    if not search.objectives:
+        return [-math.inf]
+    valued = [result.values for result in results.values() if result.values]
+    ways = [min if way == "maximize" else max for way in directions(search)]
+    columns = zip(*valued, strict=True) if valued else ([0.0] for _ in ways)
+    return [worse(column) for worse, column in zip(ways, columns, strict=True)]
+
+
+def _frozen(
+    search: Search, trial: Trial, result: TrialResult | None, worst: Sequence[float]
+) -> "FrozenTrial":
     """Return a trial as a record of Optuna.
 
     One without a value is the worst: its training failed, or the rule of the selection
@@ -170,13 +188,13 @@ def _frozen(search: Search, trial: Trial, result: TrialResult | None) -> "Frozen
     """
     from optuna.trial import TrialState, create_trial
 
-    state, value = TrialState.RUNNING, None
+    state, values = TrialState.RUNNING, None
     if result is not None and not result.is_busy:
         state = TrialState.COMPLETE
-        value = -math.inf if result.value is None else result.value
+        values = list(result.values or worst)
     return create_trial(
         state=state,
-        value=value,
+        values=values,
         params=dict(trial.values),
         distributions={name_of(each): distribution(each) for each in search.ranges},
     )

@@ -1,10 +1,10 @@
 """The search of `qualms tune`: ranges of options, and the run that trials vary."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from qualms.launch._config_file import is_config_file, read_config
 from qualms.launch._selections import with_selection
@@ -19,6 +19,15 @@ Sampler = Literal["sobol", "tpe"]
 """Rule that chooses trials: evenly, or by the results of earlier trials."""
 SAMPLERS: tuple[Sampler, ...] = ("sobol", "tpe")
 
+Pruner = Literal["none", "median", "hyperband"]
+"""Rule that stops trials before their end, by the loss on validation items."""
+PRUNERS: tuple[Pruner, ...] = ("none", "median", "hyperband")
+OBJECTIVES = ("nll", "brier", "ece", "accuracy")
+"""Scores that a search may have as objectives beside the rule of its selection."""
+CLASS_RULES = ("val_auroc", "val_referral", "val_referral_kept")
+"""Rules of selections that look at predicted classes."""
+Name = TypeVar("Name", bound=str)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
@@ -32,6 +41,9 @@ class Search:
     base: RunSpec
     """The spec of all trials, apart from the options that they search."""
     sampler: Sampler = "sobol"
+    pruner: Pruner = "none"
+    objectives: tuple[str, ...] = ()
+    """Objectives beside the rule of the selection, among `OBJECTIVES`."""
 
     @property
     def method(self) -> str:
@@ -68,7 +80,8 @@ class Search:
         return (
             f"{self.base.benchmark}/{self.variant}, {self.method}, preset"
             f" {self.request.preset}, seed {self.base.seed}, selection"
-            f" {self.selection.name}{self._suffix(', sampler ')}"
+            f" {self.selection.name}{self._suffix(', sampler ', ', pruner ')}"
+            + "".join(f", objective {name}" for name in self.objectives)
         )
 
     def folder(self, out: Path) -> Path:
@@ -82,7 +95,7 @@ class Search:
             self.request.preset,
             mark,
         )
-        name = "-".join(parts) + self._suffix("-")
+        name = "-".join((*parts, *self.objectives)) + self._suffix("-", "-")
         return out / self.base.benchmark / "tune" / name
 
     def command(self, options: Mapping[str, Any]) -> list[str]:
@@ -99,13 +112,23 @@ class Search:
         words += ["--preset", self.request.preset, "--methods", self.method]
         return [*words, "--config", str(path)]
 
-    def _suffix(self, sign: str) -> str:
-        """Return the words that tell a search from an even one with the same ranges."""
-        return "" if self.sampler == "sobol" else f"{sign}{self.sampler}"
+    def _suffix(self, sampler: str, pruner: str) -> str:
+        """Return what tells a search from an even one with the same ranges.
+
+        The arguments come before the names of the sampler and of the pruner.
+        """
+        by = "" if self.sampler == "sobol" else f"{sampler}{self.sampler}"
+        return by if self.pruner == "none" else f"{by}{pruner}{self.pruner}"
 
 
 def search_of(
-    target: str, request: RunRequest, selection: str = "", *, sampler: str = "sobol"
+    target: str,
+    request: RunRequest,
+    selection: str = "",
+    *,
+    sampler: str = "sobol",
+    pruner: str = "none",
+    objectives: Sequence[str] = (),
 ) -> Search:
     """Return the search that a target, as BENCHMARK/VARIANT, and a request name.
 
@@ -114,12 +137,8 @@ def search_of(
     variant with the same data that has it.
     """
     name, _, variant = target.partition("/")
-    chosen = next((each for each in SAMPLERS if each == sampler), None)
-    if chosen is None:
-        raise LookupError(
-            f"no sampler {sampler!r}.{suggest(sampler, SAMPLERS)} Known:"
-            f" {', '.join(SAMPLERS)}."
-        )
+    chosen = one_of("sampler", sampler, SAMPLERS)
+    chosen_pruner = one_of("pruner", pruner, PRUNERS)
     benchmark: Benchmark = find("benchmarks", name)()
     _check_searchable(benchmark, variant, request.preset)
     selections = [each.name for each in benchmark.selections]
@@ -133,6 +152,7 @@ def search_of(
     base = _base(plan, request)
     searched = _selection(benchmark, selection or plan.variants[0].selection)
     _check_rule(request, searched)
+    _check_objectives(objectives, searched)
     return Search(
         variant=variant,
         request=request,
@@ -140,7 +160,19 @@ def search_of(
         ranges=_ranges(benchmark, variant, base.method.name, request),
         base=base,
         sampler=chosen,
+        pruner=chosen_pruner,
+        objectives=tuple(objectives),
     )
+
+
+def one_of(kind: str, name: str, names: Sequence[Name]) -> Name:
+    """Return the one of `names` that a user gave; raise where there is none."""
+    chosen = next((each for each in names if each == name), None)
+    if chosen is None:
+        raise LookupError(
+            f"no {kind} {name!r}.{suggest(name, names)} Known: {', '.join(names)}."
+        )
+    return chosen
 
 
 def _check_searchable(benchmark: Benchmark, variant: str, preset: str) -> None:
@@ -160,6 +192,19 @@ def _check_searchable(benchmark: Benchmark, variant: str, preset: str) -> None:
         raise ValueError(
             f"name one variant to search on, as in {benchmark.name}/VARIANT, got"
             f" {variant!r}. Known: {', '.join(searchable)}."
+        )
+
+
+def _check_objectives(objectives: Sequence[str], selection: Selection) -> None:
+    """Raise unless objectives are scores of what the selection looks at."""
+    for name in objectives:
+        one_of("objective", name, OBJECTIVES)
+        if objectives.count(name) > 1:
+            raise ValueError(f"every objective must be named once, got {name} twice")
+    if objectives and selection.rule not in CLASS_RULES:
+        raise ValueError(
+            "objectives are scores of predicted classes, and trials of selection"
+            f" {selection.name} are judged by {selection.rule}; leave them out"
         )
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from qualms.atomic import LEFTOVER, replacing
 from qualms.launch._store import ObjectStore, StoredObject
-from qualms.runs import checkpoint_paths, done_path, lock_path
+from qualms.runs import checkpoint_paths, done_path, lock_path, owner_path
 
 THREADS = 16
 """Transfers at a time."""
@@ -209,7 +209,7 @@ def _files(folder: Path) -> dict[str, FileStamp]:
     return {
         path.relative_to(folder).as_posix(): _facts(path)
         for path in paths
-        if path not in (lock_path(folder), folder / _RECORD)
+        if path not in (lock_path(folder), owner_path(folder), folder / _RECORD)
         and not fnmatch(path.name, LEFTOVER)
         and not path.is_symlink()
     }

@@ -8,11 +8,12 @@ either, since the folders of runs say what is done.
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from qualms.launch._search import Search
+from qualms.launch._objectives import directions
+from qualms.launch._pruning import validation_losses
+from qualms.launch._search import Search, one_of
 from qualms.launch._trials import TrialResult, distribution, name_of
 from qualms.processes import locked
 from qualms.runs import lock_path
-from qualms.wording import suggest
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -28,13 +29,7 @@ SECONDS = 60.0
 
 def checked_storage(name: str) -> Storage:
     """Return the storage of this name; raise where there is none."""
-    storage = next((each for each in STORAGES if each == name), None)
-    if storage is None:
-        raise LookupError(
-            f"no storage {name!r}.{suggest(name, STORAGES)} Known:"
-            f" {', '.join(STORAGES)}."
-        )
-    return storage
+    return one_of("storage", name, STORAGES)
 
 
 class SearchStudy:
@@ -56,14 +51,17 @@ class SearchStudy:
 
         trial = result.trial
         state = TrialState.FAIL if result.value is None else TrialState.COMPLETE
+        if result.is_pruned:
+            state = TrialState.PRUNED
         about = {"trial": trial.number, "run": trial.spec.hash}
         more = {"options": dict(trial.options), "error": result.error}
         ranges = self._search.ranges
         record = create_trial(
             state=state,
-            value=result.value,
+            values=list(result.values) or None,
             params=dict(trial.values),
             distributions={name_of(each): distribution(each) for each in ranges},
+            intermediate_values=dict(validation_losses(result.outcome.folder)),
             user_attrs={**about, **more},
         )
         with locked(lock_path(self._folder), wait=True):
@@ -90,7 +88,7 @@ def _opened(search: Search, path: Path, storage: Storage) -> "Study":
         study = optuna.create_study(
             storage=_storage(path, storage),
             study_name=search.title,
-            direction="maximize",
+            directions=directions(search),
             load_if_exists=True,
         )
     except (
@@ -105,6 +103,8 @@ def _opened(search: Search, path: Path, storage: Storage) -> "Study":
         study.set_user_attr("selection", search.selection.name)
         study.set_user_attr("score", search.selection.label)
         study.set_user_attr("sampler", search.sampler)
+        study.set_user_attr("pruner", search.pruner)
+        study.set_user_attr("objectives", [search.selection.rule, *search.objectives])
     _check_same(search, study, path)
     return study
 

@@ -40,11 +40,23 @@ class TrialResult:
     """Score by the search's selection, larger is better; None where it has none."""
     error: str
     """Why it has no score, in a sentence."""
+    others: tuple[float, ...] = ()
+    """Scores by the further objectives of the search; () where it has no value."""
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """Scores by all objectives; () where it has none."""
+        return () if self.value is None else (self.value, *self.others)
 
     @property
     def is_busy(self) -> bool:
         """Whether another process makes the trial."""
         return self.outcome.status == "busy"
+
+    @property
+    def is_pruned(self) -> bool:
+        """Whether the pruner of the search stopped the trial."""
+        return self.outcome.status == "pruned"
 
 
 def trials_of(search: Search, count: int) -> list[Trial]:

@@ -33,9 +33,17 @@ from qualms.shelf import outside_error, source_of
 from qualms.spec import RunSpec
 from qualms.wording import error_words
 
-RunStatus = Literal["done", "skipped", "failed", "busy"]
+RunStatus = Literal["done", "skipped", "failed", "busy", "pruned"]
 Work = Callable[..., None]
 """A function that is called like `qualms.training.run_together`."""
+Judge = Callable[[RunSpec, Path], str]
+"""Called with a run and its folder before the run begins and after each of its epochs.
+It returns why the run is to be stopped, '' if it is not."""
+
+
+def never_stop(spec: RunSpec, folder: Path) -> str:  # noqa: ARG001 - a judge takes them
+    """Let every run train to its end."""
+    return ""
 
 
 class Job(NamedTuple):
@@ -45,6 +53,10 @@ class Job(NamedTuple):
     folders: tuple[Path, ...]
     data: Mapping[str, Path]
     """The cache of each dataset, named as in `RunSpec.parts`."""
+
+
+class RunStoppedError(Exception):
+    """A run that its judge stops; the message says why."""
 
 
 class ClaimLostError(Exception):
@@ -68,6 +80,13 @@ class ClaimedRun(NamedTuple):
     """The folder that this process works in."""
     claim: ExitStack
     """Stores the run and ends the claim when it is closed."""
+
+
+class TrainingEnd(NamedTuple):
+    """The status of runs that training has left without a result, and the reason."""
+
+    status: RunStatus
+    error: str
 
 
 class Idle(NamedTuple):
@@ -116,6 +135,7 @@ class WorkerSetup:
     work: Work | None = None
     """None stands for `qualms.training.run_together`."""
     staging: Staging = field(default_factory=Staging)
+    judge: Judge = never_stop
 
 
 def serve_launcher(channel: Channel, setup: WorkerSetup) -> None:
@@ -146,9 +166,9 @@ def _work_on(job: Job, channel: Channel, setup: WorkerSetup) -> None:
         runs = _claim_runs(job, setup.staging, claims, end)
         if not runs:
             return
-        error = _train(runs, job.data, channel, setup)
+        status, error = _train(runs, job.data, channel, setup)
         for run in runs:
-            _end_run(run, error, end)
+            _end_run(run, status, error, end)
 
 
 def _claim_runs(
@@ -177,10 +197,12 @@ def _claim_runs(
     return runs
 
 
-def _end_run(run: ClaimedRun, error: str, end: Callable[..., None]) -> None:
-    """Store a run, and report how it ended."""
+def _end_run(
+    run: ClaimedRun, status: RunStatus, error: str, end: Callable[..., None]
+) -> None:
+    """Store a run, and report how it ended: with `status` if it has no result."""
     done = is_done(run.folder, run.spec)
-    if not done:
+    if not done and status == "failed":
         with suppress(OSError):  # a full disk must not hide how the run ended
             mark_failed(run.folder, run.spec, error)
     try:
@@ -190,7 +212,7 @@ def _end_run(run: ClaimedRun, error: str, end: Callable[..., None]) -> None:
     except OSError as unstored:
         end(run.spec, "failed", error if not done else _sentence(unstored))
     else:
-        end(run.spec, "done" if done else "failed", "" if done else error)
+        end(run.spec, "done" if done else status, "" if done else error)
 
 
 def _train(
@@ -198,39 +220,57 @@ def _train(
     data: Mapping[str, Path],
     channel: Channel,
     setup: WorkerSetup,
-) -> str:
-    """Train runs; return the reason for those that have no result."""
+) -> TrainingEnd:
+    """Train runs; return the status of those that have no result."""
+    try:
+        with _logged(tuple(run.folder for run in runs)):
+            try:
+                _train_logged(runs, data, channel, setup)
+            except RunStoppedError as stopped:
+                sys.stdout.write(f"{stopped}\n")
+                raise
+            except Exception:
+                traceback.print_exc()
+                raise
+    except RunStoppedError as stopped:
+        return TrainingEnd("pruned", str(stopped))
+    except Exception as error:
+        return TrainingEnd("failed", _sentence(error))
+    return TrainingEnd("failed", "training ended without marking the run as done")
+
+
+def _train_logged(
+    runs: Sequence[ClaimedRun],
+    data: Mapping[str, Path],
+    channel: Channel,
+    setup: WorkerSetup,
+) -> None:
     folders = {run.spec.hash: run.folder for run in runs}
+
+    def judge(spec: RunSpec) -> None:
+        if reason := setup.judge(spec, folders[spec.hash]):
+            raise RunStoppedError(reason)
 
     def send(event: Event) -> None:
         if isinstance(event, Message):
             sys.stdout.write(f"{event.spec.hash}: {event.text}\n")
+            channel.send(event)
         else:
             setup.staging.store(event.spec, folders[event.spec.hash])
-        channel.send(event)
+            channel.send(event)
+            judge(event.spec)
 
-    specs = tuple(run.spec for run in runs)
-    try:
-        with _logged(tuple(folders.values())):
-            try:
-                now = datetime.now().astimezone().isoformat(timespec="seconds")
-                device = device_here(setup.device)
-                sys.stdout.write(f"{now}: starts on {device}\n")
-                work = setup.work or _run_together()
-                for spec, folder, _ in runs:
-                    _check_sources(spec)
-                    tidy(folder)
-                    facts = {"device": device, "command": setup.command}
-                    describe(folder, spec, facts)
-                callbacks, opened = Relay(send), _open(data)
-                places = tuple(folders.values())
-                work(specs, opened, places, device=device, callbacks=callbacks)
-            except Exception:
-                traceback.print_exc()
-                raise
-    except Exception as error:
-        return _sentence(error)
-    return "training ended without marking the run as done"
+    now = datetime.now().astimezone().isoformat(timespec="seconds")
+    device = device_here(setup.device)
+    sys.stdout.write(f"{now}: starts on {device}\n")
+    work = setup.work or _run_together()
+    for spec, folder, _ in runs:
+        judge(spec)
+        _check_sources(spec)
+        tidy(folder)
+        describe(folder, spec, {"device": device, "command": setup.command})
+    specs, places = tuple(run.spec for run in runs), tuple(folders.values())
+    work(specs, _open(data), places, device=device, callbacks=Relay(send))
 
 
 def _check_sources(spec: RunSpec) -> None:

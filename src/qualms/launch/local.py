@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from qualms.launch._devices import TOGETHER
 from qualms.launch._dispatch import run_jobs
-from qualms.launch._worker import Job, RunEnd, RunStatus, Work
+from qualms.launch._worker import Job, Judge, RunEnd, RunStatus, Work
 from qualms.launch.data import PartProgress, data_key, prepare_datasets
 from qualms.launch.engine import Engine, open_slots
 from qualms.processes import Event, tell
@@ -42,11 +42,11 @@ class RunOutcome:
     spec: RunSpec
     folder: Path
     status: RunStatus
-    """"done" now, "skipped" because it was done before, "failed", or "busy" in another
-    launcher."""
+    """"done" now, "skipped" because it was done before, "failed", "busy" in another
+    launcher, or "pruned" by the judge of a search."""
     seconds: float
     error: str
-    """One sentence for a failed run, '' for others."""
+    """One sentence for a failed or pruned run, '' for others."""
     log: Path
 
 
@@ -63,6 +63,7 @@ def run_all(  # noqa: PLR0913 - the options of the command
     progress: PartProgress | None = None,
     work: Work | None = None,
     store: "RunStore | None" = None,
+    judge: Judge | None = None,
 ) -> Generator[RunOutcome, None, None]:
     """Make runs, and yield the outcome of each; finished runs come first.
 
@@ -86,6 +87,9 @@ def run_all(  # noqa: PLR0913 - the options of the command
         work: what trains a batch, called like `qualms.training.run_together`.
         store: where the folders of runs are stored, if that is not `out`, which is then
             their mirror.
+        judge: is called before a run begins and after each of its epochs, in the
+            process that trains it, and may stop the run. Runs are then trained one by
+            one.
     """
     if workers is not None and workers < 1:
         raise ValueError(f"workers must be at least 1, got {workers}")
@@ -109,6 +113,8 @@ def run_all(  # noqa: PLR0913 - the options of the command
         setups = slots.setups
         if store is not None:
             setups = [replace(setup, staging=store.staging) for setup in setups]
+        if judge is not None:
+            setups, together = [replace(each, judge=judge) for each in setups], 1
         folders = prepare_datasets(datasets_of(pending), data, progress=progress)
         together = together or (TOGETHER if slots.on_gpus else 1)
         groups = batches(pending, together=together, workers=len(slots.setups))

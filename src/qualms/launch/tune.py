@@ -9,18 +9,22 @@ import csv
 import json
 import math
 import shlex
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from qualms import __version__
 from qualms.atomic import replacing
 from qualms.launch._config_file import ConfigFile, write_config
+from qualms.launch._objectives import front_of, objective_scores
 from qualms.launch._proposals import Proposals, proposals_of
+from qualms.launch._pruning import Pruning
 from qualms.launch._search import Search, search_of
 from qualms.launch._study import SearchStudy, Storage, checked_storage
 from qualms.launch._trials import Trial, TrialResult, trials_of
+from qualms.launch._worker import Judge
 from qualms.launch.local import RunOutcome
 from qualms.predictions import PredictionsError, read
 from qualms.runs import split_stem, stored
@@ -34,6 +38,8 @@ __all__ = [
     "TrialResult",
     "checked_storage",
     "config_path",
+    "front_of",
+    "front_path",
     "proposals_of",
     "ranked_trials",
     "search_of",
@@ -41,8 +47,14 @@ __all__ = [
     "tune",
 ]
 
-Launch = Callable[[Sequence[RunSpec]], Generator[RunOutcome, None, None]]
-"""Makes runs, like `qualms.launch.run_all` with its other arguments filled in."""
+
+class Launch(Protocol):
+    """Makes runs, like `qualms.launch.run_all` with its other arguments filled in."""
+
+    def __call__(
+        self, specs: Sequence[RunSpec], /, *, judge: Judge | None
+    ) -> Generator[RunOutcome, None, None]:
+        """Make runs, and yield the outcome of each; the judge may stop some."""
 
 
 def tune(
@@ -69,7 +81,10 @@ def tune(
     study = SearchStudy(search, folder, storage=storage)
     results: dict[int, TrialResult] = {}
     while trials := proposals.ask(results):
-        for result in _results_of(search, trials, launch):
+        begun = {trial.number: trial for trial in trials}
+        begun |= {number: result.trial for number, result in results.items()}
+        judge = _judge(search, begun, folder)
+        for result in _results_of(search, trials, partial(launch, judge=judge)):
             results[result.trial.number] = result
             if not result.is_busy:
                 study.record(result)
@@ -78,8 +93,18 @@ def tune(
     _write(search, ranked_trials([*results.values()]), folder)
 
 
+def _judge(search: Search, begun: Mapping[int, Trial], folder: Path) -> Judge | None:
+    """Return what stops trials before their end, by the trials that have begun."""
+    if search.pruner == "none":
+        return None
+    runs = tuple(begun[number].spec.hash for number in sorted(begun))
+    return Pruning(pruner=search.pruner, search=folder.name, runs=runs)
+
+
 def _results_of(
-    search: Search, trials: Sequence[Trial], launch: Launch
+    search: Search,
+    trials: Sequence[Trial],
+    launch: Callable[[Sequence[RunSpec]], Generator[RunOutcome, None, None]],
 ) -> Iterator[TrialResult]:
     """Make trials and yield their results; equal trials share their run."""
     by_run: dict[str, list[Trial]] = {}
@@ -101,20 +126,30 @@ def ranked_trials(results: Sequence[TrialResult]) -> list[TrialResult]:
 
 
 def _judged(search: Search, trial: Trial, outcome: RunOutcome) -> TrialResult:
-    value, error = None, outcome.error
+    values: tuple[float, ...] = ()
+    error = outcome.error
     if outcome.status in ("done", "skipped"):
         try:
-            value = _value(search, trial, outcome.folder)
+            values = _values(search, trial, outcome.folder)
         except (PredictionsError, OSError) as unreadable:
             error = str(unreadable)
-        if value is not None and math.isnan(value):
-            value, error = None, f"{search.selection.rule} is not defined for it"
+        names = (search.selection.rule, *search.objectives)
+        for name, value in zip(names, values, strict=False):
+            if math.isnan(value):
+                values, error = (), f"{name} is not defined for it"
+                break
     elif outcome.status == "busy":
         error = "another process makes it; run again to see it"
-    return TrialResult(trial=trial, outcome=outcome, value=value, error=error)
+    return TrialResult(
+        trial=trial,
+        outcome=outcome,
+        value=values[0] if values else None,
+        error=error,
+        others=values[1:],
+    )
 
 
-def _value(search: Search, trial: Trial, folder: Path) -> float:
+def _values(search: Search, trial: Trial, folder: Path) -> tuple[float, ...]:
     from qualms.training.selection import predicted_split, selection_score
 
     rule, splits = search.selection.rule, []
@@ -122,7 +157,7 @@ def _value(search: Search, trial: Trial, folder: Path) -> float:
     for split in search.judged_on:
         arrays = read(stored(folder, split) or split_stem(folder, split)).arrays
         splits.append(predicted_split(rule, arrays, uncertainty))
-    return selection_score(rule, splits)
+    return selection_score(rule, splits), *objective_scores(search, splits)
 
 
 def _write(search: Search, results: Sequence[TrialResult], folder: Path) -> None:
@@ -136,7 +171,24 @@ def _write(search: Search, results: Sequence[TrialResult], folder: Path) -> None
     with replacing(folder / "best.json") as temporary:
         text = json.dumps(_best(search, results), indent=1)
         temporary.write_text(text, encoding="utf-8")
-    write_config(_config_file(search, results), config_path(folder))
+    write_config(_config_file(search, results[0], results), config_path(folder))
+    if search.objectives:
+        _write_front(search, results, folder)
+
+
+def _write_front(search: Search, results: Sequence[TrialResult], folder: Path) -> None:
+    """Write a config for each trial of the front, in place of those of before."""
+    files = {front_path(folder, each): each for each in front_of(search, results)}
+    for stale in {*front_path(folder, results[0]).parent.glob("*.toml")} - {*files}:
+        stale.unlink()
+    for path, result in files.items():
+        path.parent.mkdir(exist_ok=True)
+        write_config(_config_file(search, result, results), path)
+
+
+def front_path(folder: Path, result: TrialResult) -> Path:
+    """Return the path of the config of a trial of the front of a search."""
+    return folder / "front" / f"trial-{result.trial.number}.toml"
 
 
 def config_path(folder: Path) -> Path:
@@ -144,9 +196,11 @@ def config_path(folder: Path) -> Path:
     return folder / "best.toml"
 
 
-def _config_file(search: Search, results: Sequence[TrialResult]) -> ConfigFile:
-    """Return the options of the best trial and those that were fixed, as a config."""
-    best, request = results[0], search.request
+def _config_file(
+    search: Search, best: TrialResult, results: Sequence[TrialResult]
+) -> ConfigFile:
+    """Return the options of a trial and those that were fixed, as a config."""
+    request = search.request
     selection = search.selection.name
     return ConfigFile(
         name="-".join((search.variant, search.method, selection, request.preset)),
@@ -159,10 +213,13 @@ def _config_file(search: Search, results: Sequence[TrialResult]) -> ConfigFile:
             "preset": request.preset,
             "seed": search.base.seed,
             "sampler": search.sampler,
+            "pruner": search.pruner,
             "trials": len(results),
+            "pruned": sum(result.is_pruned for result in results),
             "without_value": sum(result.value is None for result in results),
             "score": search.selection.label,
             "value": best.value,
+            **dict(zip(search.objectives, best.others, strict=True)),
             "trial": best.trial.number,
             "run": best.trial.spec.hash,
             "qualms": __version__,
@@ -172,13 +229,17 @@ def _config_file(search: Search, results: Sequence[TrialResult]) -> ConfigFile:
 
 def _table(search: Search, results: Sequence[TrialResult]) -> Iterator[list[Any]]:
     options = list(results[0].trial.options) if results else []
-    yield ["trial", "selection", "value", *options, "run", "error"]
+    names = search.objectives
+    front = front_of(search, results) if names else []
+    head = ["trial", "selection", "value", *names, *(["front"] if names else [])]
+    yield [*head, *options, "run", "error"]
     for result in results:
         trial = result.trial
         yield [
             trial.number,
             search.selection.name,
-            "" if result.value is None else result.value,
+            *(result.values or [""] * (1 + len(names))),
+            *([int(result in front)] if names else []),
             *(trial.options[name] for name in options),
             trial.spec.hash,
             result.error,
@@ -194,13 +255,16 @@ def _best(search: Search, results: Sequence[TrialResult]) -> dict[str, Any]:
         "preset": search.request.preset,
         "selection": search.selection.name,
         "sampler": search.sampler,
+        "pruner": search.pruner,
         "score": search.selection.label,
         "value": best.value,
+        **dict(zip(search.objectives, best.others, strict=True)),
         "trial": best.trial.number,
         "options": {**search.request.options, **best.trial.options},
         "command": shlex.join(search.command(best.trial.options)),
         "run": best.trial.spec.hash,
         "trials": len(results),
+        "pruned": sum(result.is_pruned for result in results),
         "without_value": sum(result.value is None for result in results),
         "qualms": __version__,
     }

@@ -130,10 +130,9 @@ def fit_gaussians(features: Tensor, target: Tensor) -> FeatureGaussians:
     variance, which features need that do not vary.
     """
     values = features.double()
-    counts = target.bincount()
-    present = counts > 0
-    index = (present.cumsum(0) - 1)[target]
-    counts = counts[present]
+    every = torch.bincount(target)
+    counts = every[every > 0]
+    index = (torch.cumsum(every > 0, 0) - 1)[target]  # classes without items left out
     sums = values.new_zeros(len(counts), values.shape[1]).index_add_(0, index, values)
     means = sums / counts[:, None]
     shares = counts.double() / len(values)
@@ -202,8 +201,10 @@ def _whitening(covariance: Tensor, freedom: int, size: Tensor) -> Tensor:
     ridge = _RIDGE * covariance.trace() / width + _ROUNDING**2 * size
     ridge = torch.where(ridge > 0, ridge, 1.0)
     lower = torch.linalg.cholesky(covariance + ridge * _identity(covariance))
-    whitening: Tensor = torch.linalg.inv(lower).T.contiguous()
-    return whitening
+    inverse: Tensor = torch.linalg.solve_triangular(
+        lower, _identity(lower), upper=False
+    )
+    return inverse.T.contiguous()
 
 
 def _shrunk(covariance: Tensor, items: int) -> Tensor:

@@ -69,7 +69,8 @@ def reader_of(path: Path) -> Reader | None:
     Raises:
         PredictionsError: If several readers recognise it.
     """
-    if not path.exists() or (path / "index.json").is_file():
+    # Opening a pipe, which is neither, would wait for who writes into it.
+    if not (path.is_file() or path.is_dir()) or (path / "index.json").is_file():
         return None
     if path.suffix.lower() == ".safetensors":
         return None

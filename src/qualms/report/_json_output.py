@@ -46,7 +46,10 @@ def _file(result: Results) -> dict[str, Any]:
         "draws": result.draws,
         "subset": result.subset,
         "uncertainty": result.uncertainty or None,
-        "header": asdict(result.header) | {"regions": list(result.header.regions)},
+        "header": {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(result.header).items()
+        },
         "notes": list(result.notes),
         "interval": {
             "level": result.level,

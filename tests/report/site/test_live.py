@@ -304,7 +304,9 @@ def test_the_command_serves_during_runs_and_an_interrupt_ends_it(tmp_path):
         env={**os.environ, "PYTHONPATH": str(source), "PYTHONUNBUFFERED": "1"},
     )
     line = process.stdout.readline()
-    assert line.startswith("serving http://127.0.0.1:"), process.stderr.read()
+    if not line.startswith("serving http://127.0.0.1:"):
+        process.kill()
+        pytest.fail(line + process.stderr.read())
     port, token, _ = line.split()[1].removeprefix("http://127.0.0.1:").split("/")
     connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=5)
     connection.request("GET", f"/{token}/")

@@ -131,8 +131,8 @@ class _Classified(NamedTuple):
 class _Parts:
     """The items of each subset; those of many items are copied anew when needed."""
 
-    ITEMS = 1 << 22
-    """Items of all copies that stay in memory beside the latest."""
+    NUMBERS = 1 << 20
+    """Probabilities of all copies that stay in memory beside the latest."""
 
     def __init__(self, everyone: _Classified, chosen: Mapping[str, Index]) -> None:
         self.chosen = chosen
@@ -146,12 +146,12 @@ class _Parts:
             if subset not in self._latest:
                 self._latest[subset] = self._everyone.at(self.chosen[subset])
             self._latest.move_to_end(subset)
-            while len(self._latest) > 1 and self._items() > self.ITEMS:
+            while len(self._latest) > 1 and self._numbers() > self.NUMBERS:
                 self._latest.popitem(last=False)
             return self._latest[subset]
 
-    def _items(self) -> int:
-        return sum(len(part.target) for part in self._latest.values())
+    def _numbers(self) -> int:
+        return sum(part.probs.size for part in self._latest.values())
 
 
 def classification(
