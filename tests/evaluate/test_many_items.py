@@ -37,7 +37,7 @@ def test_items_that_are_copied_anew_give_the_same_numbers(arrays, monkeypatch, w
     options = ScoreOptions(workers=workers, by_group=True)
     val = {name: values[..., :500] for name, values in arrays.items()}
     before = score(arrays, val=val, options=options)
-    monkeypatch.setattr(classification._Parts, "ITEMS", 0)
+    monkeypatch.setattr(classification._Parts, "NUMBERS", 0)
     after = score(arrays, val=val, options=options)
     assert str(numbers(after)) == str(numbers(before))
     assert after.notes == before.notes
