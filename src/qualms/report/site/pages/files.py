@@ -21,7 +21,7 @@ from qualms.wording import plural
 RULES = (
     "Each answer compares the interval of a score with a cut: yes where the whole"
     " interval lies on the good side, no where it lies on the other, else it cannot be"
-    " told. `qualms docs verdict` has the rules of each task."
+    " told. The command qualms docs verdict prints the rules of each task."
 )
 MOST_IN_NAVIGATION = 3
 """More pages of files than this are found from the front page."""
