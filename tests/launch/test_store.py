@@ -3,6 +3,7 @@
 import json
 import sys
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -182,8 +183,11 @@ def test_a_lease_is_renewed_while_its_holder_works(tmp_path, monkeypatch):
     store = fake_store()
     with leased(store, "a", "here", 0.1):
         (first,) = store.objects("a").values()
-        while store.objects("a")["000001"].changed == first.changed:
-            pass
+        for _ in range(1000):  # ten seconds, a hundred times the lease
+            if store.objects("a")["000001"].changed != first.changed:
+                break
+            time.sleep(0.01)
+        assert store.objects("a")["000001"].changed != first.changed
 
 
 def test_a_clock_that_jumped_changes_no_lease(tmp_path, monkeypatch):

@@ -77,15 +77,15 @@ def _class_arrays(
             " one after the other with its own probabilities and targets"
         )
     places = {name: number for number, name in enumerate(names)}
-    stated = [str(each) for each in np.asarray(target).tolist()]
-    row = next((row for row, name in enumerate(stated) if name not in places), None)
+    classes = [str(each) for each in np.asarray(target).tolist()]
+    row = next((row for row, name in enumerate(classes) if name not in places), None)
     if row is not None:
         raise PredictionsError(
             f"y must hold classes that {type(estimator).__name__} was fitted on"
             f" ({', '.join(names[:6])}{' ...' * (len(names) > 6)}), row {row} is"
-            f" {stated[row]!r:.60}; leave such rows out"
+            f" {classes[row]!r:.60}; leave such rows out"
         )
-    return {"probs": probs, "target": np.array([places[name] for name in stated])}
+    return {"probs": probs, "target": np.array([places[name] for name in classes])}
 
 
 def _value_arrays(estimator: Estimator, inputs: Any) -> dict[str, Any]:

@@ -126,7 +126,10 @@ def youden_threshold(score: ArrayLike, positive: ArrayLike) -> float:
     """
     _, truth = _score_and_truth(score, positive)
     if truth.all() or not truth.any():
-        raise ValueError("youden needs items of both kinds, positive and negative")
+        raise ValueError(
+            "youden needs items of both kinds, positive and negative; state a threshold"
+            " between 0 and 1 instead, or use validation items that have both"
+        )
     negatives, positives = int((~truth).sum()), int(truth.sum())
     return cost_threshold(score, positive, cost=negatives / positives)
 

@@ -165,3 +165,9 @@ def test_links_of_predictions_are_followed_once(runs, tmp_path):
     ((labels, path),) = shown.report.predictions()
     assert labels == {"variant": "clinic", "run": "map-seed0"}
     assert path == links / "map-seed0"
+
+
+def test_several_sources_in_one_list_are_refused(tmp_path):
+    with pytest.raises(TypeError, match=r"got a list of 2; write write_site\(\*sour"):
+        write_site(["a.npz", "b.npz"], out=tmp_path / "site")
+    assert not (tmp_path / "site").exists()

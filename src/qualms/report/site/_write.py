@@ -79,6 +79,7 @@ def write_site(  # noqa: PLR0913 - the options of the command
         command: What made the site; it stands on every page.
         data: Folder of prepared datasets, for pictures of items.
     """
+    _check_sources(sources)
     path = Path(out)
     if not single:
         check_folder(path)  # before the work
@@ -92,6 +93,16 @@ def write_site(  # noqa: PLR0913 - the options of the command
         data=None if data is None else Path(data),
     )
     return write_contents(read_contents(request), path, single=single)
+
+
+def _check_sources(sources: Sequence[object]) -> None:
+    """Refuse several sources in one list, of which nothing would be shown."""
+    for source in sources:
+        if isinstance(source, list | tuple) and not hasattr(source, "_fields"):
+            raise TypeError(
+                f"sources must stand one after the other, got a {type(source).__name__}"
+                f" of {len(source)}; write write_site(*sources, out=...)"
+            )
 
 
 def print_site(
