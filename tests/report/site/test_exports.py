@@ -11,7 +11,7 @@ from qualms import predictions, write_site
 from qualms.report._draw import drawn_pdf
 from qualms.report.site import write_contents
 from qualms.report.site.item_files import item_files
-from report.site.made_site import contents
+from report.site.made_site import contents, undrawn
 from report.site.test_item_pages import circle, segmented, two_classes
 
 FIGURE = {"csv", "svg", "pdf", "tex"}
@@ -70,15 +70,7 @@ def sites(tmp_path_factory):
         predictions.write(folder / "spheres", few),
     ]
     made = replace(contents(), on_paper=True)
-    drawings = []
-
-    def drawn(drawing):
-        drawings.append(drawing)
-        return b"%PDF"
-
-    with pytest.MonkeyPatch.context() as patch:  # drawing all takes long
-        patch.setattr("qualms.report.site.shell.drawn_pdf", drawn)
-        patch.setattr("qualms.report.site.shell.MANY", 10**6)
+    with undrawn() as drawings:
         sites = (
             write_contents(made, folder / "judged").parent,
             write_site(*files, out=folder / "files").parent,
