@@ -215,9 +215,11 @@ def score(
             write_curves(scored.results, curves)
             written.append(curves)
         if html is not None:
+            from qualms.launch import data_root
             from qualms.report.site import write_page
 
-            write_page(scored, html, command=_command(), sources=files)
+            root = data_root()
+            write_page(scored, html, command=_command(), sources=files, data=root)
             written.insert(0, html)
     finally:  # scores are printed even if the disk is full
         if as_json:
