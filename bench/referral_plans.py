@@ -81,6 +81,7 @@ def referral_items(target, correct, uncertainty, cluster=None) -> ReferralItems:
     return ReferralItems(
         name="simulated",
         subset="",
+        task="classification",
         classes=2,
         target=target,
         predicted=np.where(correct, target, 1 - target),

@@ -157,6 +157,9 @@ def score(
         list[int] | None,
         typer.Option(help="Embeddings: also R@k, for each k that is given."),
     ] = None,
+    map_at_r: Annotated[
+        bool, typer.Option("--map-at-r", help="Embeddings: also MAP@R.")
+    ] = False,
     raters: Raters = None,
 ) -> None:
     """Score predictions files, with intervals.
@@ -180,6 +183,7 @@ def score(
         "level": level,
         "seed": seed,
         "nearest": tuple(nearest or ()),
+        "map_at_r": map_at_r,
         "ordinal": ordinal,
         "points": PointOptions(
             thresholds=tuple(threshold or ()),

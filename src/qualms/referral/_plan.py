@@ -127,7 +127,8 @@ class ReferralPlan:
         units = f"clusters like these, of {PER_CLUSTER}"
         new = units if self.clustered else "items like these"
         sure = f"(confidence {self.promise.confidence:g})"
-        return f"For new {new}: {self.promise.words()} {sure}."
+        words = self.promise.words(of_queries=self.task == "embedding")
+        return f"For new {new}: {words} {sure}."
 
     def apply(
         self, source: Source, *, logits: bool = False, seed: int = 0

@@ -28,7 +28,7 @@ from qualms.report.site.first_runs import first_runs
 from qualms.runs import stored
 from qualms.spec import RunSpec
 
-TASKS = ("classification", "regression")
+TASKS = ("classification", "regression", "embedding")
 MOST = 24
 """Planners of a site; more would take long to compute and to choose from."""
 
