@@ -40,7 +40,7 @@ from typing import Any, NamedTuple
 import qualms
 from qualms.atomic import LEFTOVER, remove, replacing, temporary_path
 from qualms.processes import LockError, locked
-from qualms.spec import RunSpec, parse_split
+from qualms.spec import CORRUPTIONS, RunSpec, parse_split
 
 SPARE = 8 * 2**20
 """Bytes that must be free in the output folder before any run starts."""
@@ -282,6 +282,13 @@ def mismatch(spec: RunSpec, split: str, header: Mapping[str, Any]) -> str:
     dataset, name_of_split = parse_split(split)
     options = header.get("options") or {}
     actual = {**header, "run": options.get("run")}
+    corruption = _object(options.get("corruption"))
+    code = spec.sources.get(f"{CORRUPTIONS}/{corruption.get('name')}", "")
+    if corruption.get("code", "") != code:
+        return (
+            f"the predictions of split {split!r} are of another version of corruption"
+            f" {corruption['name']!r}: its code has changed since"
+        )
     expected = {
         "benchmark": spec.benchmark,
         "run": spec.hash,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.console import Console
 
 from qualms.catalogue import write_scores
+from qualms.corruptions import parse_severities
 from qualms.launch._devices import check_installed, devices_for
 from qualms.launch._dispatch import RETRIES
 from qualms.launch._dry_run import check_runs
@@ -150,6 +151,8 @@ def run(  # noqa: PLR0913 - the options of the command
     benchmark: str = "",
     *,
     source: str | PathLike[str] | None = None,
+    corrupt: str | Iterable[str] = (),
+    severity: str | int | Iterable[int] = (),
     preset: str = "demo",
     config: str = "",
     methods: str | Iterable[str] = (),
@@ -178,6 +181,8 @@ def run(  # noqa: PLR0913 - the options of the command
     Args:
         benchmark: BENCHMARK or BENCHMARK/VARIANT,...; '' for all benchmarks.
         source: Your own data, for the benchmark `own`: a folder, a CSV or a TOML file.
+        corrupt: Corruptions of their test items, as a list or as "fog,blur".
+        severity: How much, as a list or as "1-5"; all by default.
         preset: "demo", "small" or "paper".
         config: A named set of options.
         methods: Methods or rows of tables, as a list or as "map,deep_ensemble".
@@ -216,6 +221,7 @@ def run(  # noqa: PLR0913 - the options of the command
         ),
     )
     request = _request(preset, config, methods, seeds, options)
+    request = _with_corruptions(request, corrupt, severity)
     report = run_plans(
         plans_for(benchmark, request, resources, source),
         resources,
@@ -237,6 +243,8 @@ def judge(  # noqa: PLR0913 - the options of the command
     benchmark: str = "",
     *,
     source: str | PathLike[str] | None = None,
+    corrupt: str | Iterable[str] = (),
+    severity: str | int | Iterable[int] = (),
     preset: str = "demo",
     config: str = "",
     methods: str | Iterable[str] = (),
@@ -255,6 +263,8 @@ def judge(  # noqa: PLR0913 - the options of the command
     Args:
         benchmark: As for `qualms.run`, which explains all arguments.
         source: Your own data, for the benchmark `own`.
+        corrupt: The corruptions with which the runs were made.
+        severity: Their severities.
         preset: "demo", "small" or "paper".
         config: A named set of options.
         methods: Methods or rows of tables.
@@ -273,6 +283,7 @@ def judge(  # noqa: PLR0913 - the options of the command
     _include(include)
     resources = resources_for(out, data, device=device)
     request = _request(preset, config, methods, seeds, options)
+    request = _with_corruptions(request, corrupt, severity)
     plans = plans_for(benchmark, request, resources, source)
     resources.refresh(plans)
     _refuse_without_runs(plans, resources)
@@ -330,6 +341,11 @@ def plans_for(
     source: str | PathLike[str] | None = None,
 ) -> list[RunPlan]:
     """Return the plans of a request; data in `source` are prepared first."""
+    if source is None and (request.corruptions or request.severities):
+        raise ValueError(
+            "corruptions are of your own data: name a folder, a table in CSV or a TOML"
+            " file with --from (`qualms docs corruptions`), or leave out --corrupt"
+        )
     for sentence in () if benchmark else broken("benchmarks").values():
         print_line(Console(), f"note: {sentence}")
     if source is None:
@@ -451,6 +467,17 @@ def _request(
         seeds=_whole_seeds(seeds),
         options=dict(options or {}),
     )
+
+
+def _with_corruptions(
+    request: RunRequest,
+    corrupt: str | Iterable[str],
+    severity: str | int | Iterable[int],
+) -> RunRequest:
+    names = parse_names(corrupt) if isinstance(corrupt, str) else tuple(corrupt)
+    several = [severity] if isinstance(severity, int) else severity
+    text = several if isinstance(several, str) else ",".join(map(str, several))
+    return replace(request, corruptions=names, severities=parse_severities(text))
 
 
 def _whole_seeds(seeds: Iterable[int]) -> tuple[int, ...]:
