@@ -5,7 +5,7 @@ import json
 import shlex
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from qualms.cli._outputs import refuse_overwriting
 from qualms.cli._raters import Raters
 
 if TYPE_CHECKING:
-    from qualms.evaluate import ScoreOptions
+    from qualms.evaluate import Scored, ScoreOptions
 
 
 def score(
@@ -219,11 +219,7 @@ def score(
             write_curves(scored.results, curves)
             written.append(curves)
         if html is not None:
-            from qualms.launch import data_root
-            from qualms.report.site import write_page
-
-            root = data_root()
-            write_page(scored, html, command=_command(), sources=files, data=root)
+            _write_page(scored, html, files)
             written.insert(0, html)
     finally:  # scores are printed even if the disk is full
         if as_json:
@@ -280,6 +276,13 @@ def _progress(options: "ScoreOptions", *, quiet: bool) -> Iterator["ScoreOptions
             bar.update(work, completed=done, total=total, visible=late)
 
         yield replace(options, progress=advance)
+
+
+def _write_page(scored: "Scored", path: Path, files: Sequence[Path]) -> None:
+    from qualms.launch import data_root
+    from qualms.report.site import write_page
+
+    write_page(scored, path, command=_command(), sources=files, data=data_root())
 
 
 def _command() -> str:
