@@ -254,3 +254,15 @@ def test_a_kill_while_the_disk_is_probed_leaves_nothing(tmp_path):
     done = subprocess.run([sys.executable, "-c", PROBED, str(tmp_path)], check=False)
     assert done.returncode == -signal.SIGKILL
     assert not list(tmp_path.iterdir())
+
+
+def test_predictions_of_another_version_of_a_corruption_are_made_again():
+    spec = replace(SPEC, splits=(*SPEC.splits, "val+mine-1", "val+fog-1"))
+    new = replace(spec, sources={"corruptions/mine": "b" * 16})
+    old = {"options": {"corruption": {"name": "mine", "code": "a" * 16}}}
+    said = "another version of corruption 'mine': its code has changed since"
+    assert said in runs.mismatch(new, "val+mine-1", old)
+    same = {"options": {"corruption": {"name": "mine", "code": "b" * 16}}}
+    assert runs.mismatch(new, "val+mine-1", same) == ""
+    plain = {"options": {"corruption": {"name": "fog", "severity": 1, "code": ""}}}
+    assert runs.mismatch(new, "val+fog-1", plain) == ""

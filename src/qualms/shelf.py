@@ -35,10 +35,14 @@ _SHELF_OF = {
     "Recipe": "datasets",
     "Benchmark": "benchmarks",
     "Reader": "readers",
+    "Corruption": "corruptions",
 }
 """The shelf of a part by the return type of its function."""
 _RETURNED = {shelf: kind for kind, shelf in _SHELF_OF.items()}
-_SHELVES = ("methods", "datasets", "networks", "benchmarks", "scores", "readers")
+_SHELVES = (
+    *("methods", "datasets", "networks", "benchmarks", "scores", "readers"),
+    "corruptions",
+)
 """Shelves that entry points may fill."""
 
 
@@ -298,8 +302,8 @@ def _included(text: str) -> Mapping[str, Mapping[str, OutsidePart]]:
         if not parts:
             raise ValueError(
                 f"{path} holds no part: a function must say that it returns Method,"
-                " Recipe, Benchmark, Reader or a torch module, or be declared by"
-                " @as_score"
+                " Recipe, Benchmark, Reader, Corruption or a torch module, or be"
+                " declared by @as_score"
             )
         for shelf, part in parts:
             _refuse_taken(shelf, part, shelves.get(shelf, {}))

@@ -9,8 +9,8 @@ import hashlib
 import itertools
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -66,6 +66,8 @@ class ItemRule:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
+CORRUPTIONS = "corruptions"
+"""The shelf of corruptions."""
 SILENT = ("sinks", "validate", "workers", "progress")
 """Training options that change no number and are not part of a run's hash."""
 
@@ -145,10 +147,11 @@ class RunSpec:
     def hash(self) -> str:
         """Sixteen hexadecimal digits that identify the run.
 
-        Training options that change no number, such as `sinks`, are left out.
+        Training options that change no number, such as `sinks`, are left out. So are
+        corrupted splits: a trained run predicts them too when they are asked for later.
         """
         if not self._hash:
-            fields = self._fields()
+            fields = self._of_training()._fields()
             training = {n: v for n, v in self.training.items() if n not in SILENT}
             name = digest(_canonical({**fields, "training": training}))
             object.__setattr__(self, "_hash", name)
@@ -165,6 +168,18 @@ class RunSpec:
     def parts(self) -> dict[str, Part]:
         """All datasets of the run by name; "" is the dataset that it trains on."""
         return {"": self.dataset, **self.datasets}
+
+    def _of_training(self) -> "RunSpec":
+        """Return the spec without what is predicted of corrupted splits."""
+        splits = tuple(s for s in self.splits if parse_corrupted(s) is None)
+        if splits == self.splits:
+            return self
+        sources = {
+            name: source
+            for name, source in self.sources.items()
+            if not name.startswith(f"{CORRUPTIONS}/")
+        }
+        return replace(self, splits=splits, sources=sources)
 
     def _fields(self) -> dict[str, Any]:
         # By hand: `asdict` copies every option, which counts for thousands of runs.
@@ -189,6 +204,35 @@ class RunSpec:
             if not fields[name]:
                 del fields[name]
         return fields
+
+
+class CorruptedSplit(NamedTuple):
+    """A split whose items are corrupted when they are read."""
+
+    of: str
+    """The split as it is stored."""
+    corruption: str
+    severity: int
+
+    @property
+    def name(self) -> str:
+        """The name of the split in specs.
+
+        >>> CorruptedSplit("test", "fog", 3).name
+        'test+fog-3'
+        """
+        return f"{self.of}+{self.corruption}-{self.severity}"
+
+
+def parse_corrupted(split: str) -> CorruptedSplit | None:
+    """Return which items of which split are corrupted how; None if they are not.
+
+    >>> parse_corrupted("test+fog-3")
+    CorruptedSplit(of='test', corruption='fog', severity=3)
+    """
+    of, plus, how = split.partition("+")
+    corruption, _, severity = how.rpartition("-")
+    return CorruptedSplit(of, corruption, int(severity)) if plus else None
 
 
 def parse_split(split: str) -> tuple[str, str]:

@@ -27,6 +27,16 @@ def run(
             "--from", help="Your own data, for `own`: a folder, a CSV or a TOML file."
         ),
     ] = None,
+    corrupt: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME,...",
+            help="Corrupt the test items of your own data too, e.g. fog,blur.",
+        ),
+    ] = "",
+    severity: Annotated[
+        str, typer.Option(help="How much, e.g. 1-5 (the default) or 1,3,5.")
+    ] = "",
     preset: Annotated[str, typer.Option(help="demo, small or paper.")] = "demo",
     config: Annotated[
         str,
@@ -115,6 +125,7 @@ def run(
         show_plans,
         stopping_on_request,
     )
+    from qualms.corruptions import parse_severities
     from qualms.launch import (
         Engine,
         RunRequest,
@@ -132,6 +143,8 @@ def run(
         methods=parse_names(methods),
         seeds=parse_seeds(seeds),
         options=parse_options(option or []),
+        corruptions=parse_names(corrupt),
+        severities=parse_severities(severity),
     )
     resources = resources_for(
         out,

@@ -2,11 +2,13 @@
 
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from operator import index
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from qualms.corruptions import parse_severities
 from qualms.launch._dispatch import RETRIES
 from qualms.launch.engine import Engine
 from qualms.launch.judging import JudgedPlan, ResultsOutput, judge_runs
@@ -28,6 +30,8 @@ def run(  # noqa: PLR0913 - the options of the command
     benchmark: str = "",
     *,
     source: str | PathLike[str] | None = None,
+    corrupt: str | Iterable[str] = (),
+    severity: str | int | Iterable[int] = (),
     preset: str = "demo",
     config: str = "",
     methods: str | Iterable[str] = (),
@@ -56,6 +60,8 @@ def run(  # noqa: PLR0913 - the options of the command
     Args:
         benchmark: BENCHMARK or BENCHMARK/VARIANT,...; '' for all benchmarks.
         source: Your own data, for the benchmark `own`: a folder, a CSV or a TOML file.
+        corrupt: Corruptions of their test items, as a list or as "fog,blur".
+        severity: How much, as a list or as "1-5"; all by default.
         preset: "demo", "small" or "paper".
         config: A named set of options.
         methods: Methods or rows of tables, as a list or as "map,deep_ensemble".
@@ -94,6 +100,7 @@ def run(  # noqa: PLR0913 - the options of the command
         ),
     )
     request = _request(preset, config, methods, seeds, options)
+    request = _with_corruptions(request, corrupt, severity)
     report = run_plans(
         plans_for(benchmark, request, resources, source),
         resources,
@@ -115,6 +122,8 @@ def judge(  # noqa: PLR0913 - the options of the command
     benchmark: str = "",
     *,
     source: str | PathLike[str] | None = None,
+    corrupt: str | Iterable[str] = (),
+    severity: str | int | Iterable[int] = (),
     preset: str = "demo",
     config: str = "",
     methods: str | Iterable[str] = (),
@@ -136,6 +145,8 @@ def judge(  # noqa: PLR0913 - the options of the command
     Args:
         benchmark: As for `qualms.run`, which explains all arguments.
         source: Your own data, for the benchmark `own`.
+        corrupt: The corruptions with which the runs were made.
+        severity: Their severities.
         preset: "demo", "small" or "paper".
         config: A named set of options.
         methods: Methods or rows of tables.
@@ -158,6 +169,7 @@ def judge(  # noqa: PLR0913 - the options of the command
     engine = Engine(launcher=launcher, address=address, cpus=cpus)
     resources = resources_for(out, data, device=device, engine=engine)
     request = _request(preset, config, methods, seeds, options)
+    request = _with_corruptions(request, corrupt, severity)
     plans = plans_for(benchmark, request, resources, source)
     resources.refresh(plans)
     _refuse_without_runs(plans, resources)
@@ -202,6 +214,17 @@ def _request(
         seeds=_whole_seeds(seeds),
         options=dict(options or {}),
     )
+
+
+def _with_corruptions(
+    request: RunRequest,
+    corrupt: str | Iterable[str],
+    severity: str | int | Iterable[int],
+) -> RunRequest:
+    names = parse_names(corrupt) if isinstance(corrupt, str) else tuple(corrupt)
+    several = [severity] if isinstance(severity, int) else severity
+    text = several if isinstance(several, str) else ",".join(map(str, several))
+    return replace(request, corruptions=names, severities=parse_severities(text))
 
 
 def _whole_seeds(seeds: Iterable[int]) -> tuple[int, ...]:

@@ -50,6 +50,10 @@ class RunRequest:
     `dataset.sizes` are options of these parts."""
     given: GivenData | None = None
     """Data that the user brings; their benchmark has one preset."""
+    corruptions: tuple[str, ...] = ()
+    """Corruptions of their test items: names, families or patterns."""
+    severities: tuple[int, ...] = ()
+    """From 1 to 5; () for all of them."""
 
 
 def plan_of(name: str, request: RunRequest) -> RunPlan:

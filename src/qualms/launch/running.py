@@ -67,6 +67,11 @@ def plans_for(
     source: str | PathLike[str] | None = None,
 ) -> list[RunPlan]:
     """Return the plans of a request; data in `source` are prepared first."""
+    if source is None and (request.corruptions or request.severities):
+        raise ValueError(
+            "corruptions are of your own data: name a folder, a table in CSV or a TOML"
+            " file with --from (`qualms docs corruptions`), or leave out --corrupt"
+        )
     for sentence in () if benchmark else broken("benchmarks").values():
         print_line(Console(), f"note: {sentence}")
     if source is None:

@@ -11,7 +11,7 @@ from qualms.runs._files import (
     read_object,
     split_stem,
 )
-from qualms.spec import RunSpec, parse_split
+from qualms.spec import CORRUPTIONS, RunSpec, parse_split
 
 # Training writes the first kind; users may replace such a file by one of the others.
 _ENDINGS = (".safetensors", ".npz", ".parquet", ".csv")
@@ -50,6 +50,13 @@ def mismatch(spec: RunSpec, split: str, header: Mapping[str, Any]) -> str:
     dataset, name_of_split = parse_split(split)
     options = header.get("options") or {}
     actual = {**header, "run": options.get("run")}
+    corruption = as_object(options.get("corruption"))
+    code = spec.sources.get(f"{CORRUPTIONS}/{corruption.get('name')}", "")
+    if corruption.get("code", "") != code:
+        return (
+            f"the predictions of split {split!r} are of another version of corruption"
+            f" {corruption['name']!r}: its code has changed since"
+        )
     expected = {
         "benchmark": spec.benchmark,
         "run": spec.hash,
