@@ -6,10 +6,9 @@ each image is embedded in full size, and its uncertainty kept.
 
 from collections.abc import Callable, Mapping, Sequence
 
-import torch
 from torch import Tensor
-from torch.nn import functional
 
+from qualms.methods import with_untrained
 from qualms.training.predict import centre_crops, crop_shares
 
 Embedded = Mapping[str, Tensor]
@@ -37,32 +36,14 @@ def embedded_views(
             Inputs that are no images have no views.
     """
     views = views and x.ndim == _IMAGE
-    arrays = _with_uncertainties(embed, x, mirrored=views)
+    arrays = with_untrained(embed, x, mirrored=views)
     if not views:
         return arrays
     crops = centre_crops(x, crop_shares(items))
-    of_crops = _with_uncertainties(embed, crops, mirrored=True)
+    of_crops = with_untrained(embed, crops, mirrored=True)
     cropped = {
         name.replace(_OWN, _CROPPED): values
         for name, values in of_crops.items()
         if name.startswith(_OWN)
     }
     return arrays | cropped
-
-
-def _with_uncertainties(
-    embed: Callable[[Tensor], Embedded], x: Tensor, *, mirrored: bool
-) -> dict[str, Tensor]:
-    arrays = dict(embed(x))
-    embedding = arrays.pop("embedding").double()
-    length = torch.linalg.vector_norm(embedding, dim=1)
-    tiny = torch.finfo(torch.float32).tiny
-    first = {
-        "embedding": embedding.float(),
-        f"{_OWN}inverse_norm": 1 / length.clamp(min=tiny),
-    }
-    arrays = first | {n: v for n, v in arrays.items() if n not in first}
-    if mirrored:
-        mirror = embed(x.flip(-1))["embedding"].double()
-        arrays[f"{_OWN}flips"] = 1 - functional.cosine_similarity(embedding, mirror)
-    return arrays
