@@ -98,7 +98,7 @@ class RunSpec:
     version: int = 1
     """Version of the benchmark; numbers of different versions are never mixed."""
     _hash: str = field(default="", init=False, repr=False, compare=False)
-    """The hash, once it was asked for: thousands of runs are looked up by it."""
+    """The hash after its first use: thousands of runs are looked up by it."""
 
     def __post_init__(self) -> None:
         for name in self.datasets:
@@ -170,7 +170,7 @@ class RunSpec:
         return {"": self.dataset, **self.datasets}
 
     def _of_training(self) -> "RunSpec":
-        """Return the spec without what is predicted of corrupted splits."""
+        """Return the spec without its corrupted splits and the code of corruptions."""
         splits = tuple(s for s in self.splits if parse_corrupted(s) is None)
         if splits == self.splits:
             return self
@@ -225,7 +225,7 @@ class CorruptedSplit(NamedTuple):
 
 
 def parse_corrupted(split: str) -> CorruptedSplit | None:
-    """Return which items of which split are corrupted how; None if they are not.
+    """Return the parts of the name of a corrupted split; None for any other split.
 
     >>> parse_corrupted("test+fog-3")
     CorruptedSplit(of='test', corruption='fog', severity=3)
