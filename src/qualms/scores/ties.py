@@ -100,7 +100,7 @@ def shared_sorts() -> Iterator[None]:
 class _SharedSorts:
     """The latest few rankings, and more of them where they are small."""
 
-    KEPT = 4
+    KEPT = 3
     ITEMS = 1 << 21
     """Of all rankings that are kept beyond these: 16 bytes for each."""
 
