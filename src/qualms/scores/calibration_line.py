@@ -75,13 +75,9 @@ def _slope_influence(prob: ArrayLike, positive: ArrayLike) -> Influence:
     if reason:
         return undefined(reason)
     intercept, slope = _fitted(logits, truth)
-    chance = expit(intercept + slope * logits)
-    weight = chance * (1.0 - chance)
     _, _, curvature = _logistic_loss(logits, truth, intercept, slope)
-    (first, both), (_, second) = np.linalg.inv(curvature)
-    # The leverage of an item: it draws the line to itself (HC3; MacKinnon & White).
-    leverage = weight * (first + logits * (2.0 * both + second * logits))
-    change = (both + second * logits) * (truth - chance) / (1.0 - leverage)
+    inverse = np.asarray(np.linalg.inv(curvature), np.float64)
+    change = _changes(logits, truth, intercept, slope, inverse)
     return Influence(
         value=slope,
         values=_centred(change),
@@ -90,6 +86,23 @@ def _slope_influence(prob: ArrayLike, positive: ArrayLike) -> Influence:
         high=math.inf,
         uncompared=few_of_a_kind(_smaller(truth)),
     )
+
+
+@jit
+def _changes(
+    logits: Array, truth: Flags, intercept: float, slope: float, inverse: Array
+) -> Array:
+    """Return (N,) what each item changes in the slope of the line."""
+    change = np.empty(len(logits))
+    for item in range(len(logits)):
+        x = logits[item]
+        chance = 1.0 / (1.0 + math.exp(-(intercept + slope * x)))
+        # The leverage of an item: it draws the line to itself (HC3; MacKinnon & White).
+        spread = inverse[0, 0] + x * (2.0 * inverse[0, 1] + inverse[1, 1] * x)
+        leverage = chance * (1.0 - chance) * spread
+        own = inverse[1, 0] + inverse[1, 1] * x
+        change[item] = own * (truth[item] - chance) / (1.0 - leverage)
+    return change
 
 
 @as_score(
