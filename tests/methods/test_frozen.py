@@ -38,9 +38,7 @@ def test_doubts_are_those_of_the_embedding_its_mirror_and_the_training_items():
     unit = (embedding / length[:, None]).numpy()
     distances = np.sort(np.linalg.norm(unit[:, None] - unit[None], axis=2), axis=1)
     # The items themselves are the training items, so each is its own nearest one.
-    assert arrays["uncertainty/knn"].numpy() == pytest.approx(
-        distances[:, 1], abs=1e-6
-    )
+    assert arrays["uncertainty/knn"].numpy() == pytest.approx(distances[:, 1], abs=1e-6)
 
 
 def test_a_classifier_that_came_with_the_weights_gives_its_entropy():
