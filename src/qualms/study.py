@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from qualms.labels import Label, Labels
 from qualms.shelf import source_of
-from qualms.spec import ItemRule, Part, RunSpec, Task, TaskName
+from qualms.spec import (
+    CORRUPTIONS,
+    ItemRule,
+    Part,
+    RunSpec,
+    Task,
+    TaskName,
+    parse_corrupted,
+)
 from qualms.wording import suggest
 
 if TYPE_CHECKING:
@@ -60,6 +68,9 @@ class Variant:
     runs."""
     test: str = "test"
     """The split whose scores a table shows."""
+    shifted: str = ""
+    """The split whose items are judged beside those of `test`, as shifted ones; '' for
+    `test/shifted`, where runs predict it."""
     shift: str = ""
     """What is shifted, in words; '' for nothing."""
     simulated: bool = False
@@ -80,6 +91,9 @@ class Variant:
     """By method, the name of the config that its runs take."""
     rows: tuple[str, ...] = ()
     """Rows that are judged on it; () for all rows of the preset."""
+    listed: bool = True
+    """Whether pages list its numbers one by one. Of others, such as dozens of shifts of
+    one dataset, they show the tables and figures of the presentation alone."""
     repeats: int = 0
     """How many repeats of the preset it has, the first ones; 0 for all."""
     only: Mapping[str, tuple[Label, ...]] = field(default_factory=dict)
@@ -258,6 +272,8 @@ class GivenData:
     """Items of each split."""
     shift: str = ""
     """What is shifted, in words; '' where no split is."""
+    corruptions: tuple[tuple[str, int], ...] = ()
+    """Corruptions of the test items by name, each with a severity."""
     network: Part | None = None
     """The network that the user wants to train; None for one that suits the data."""
     seeds: tuple[int, ...] = USUAL_SEEDS
@@ -503,7 +519,9 @@ class RunPlan:
             for place in self._places(variant):
                 for seed in self._seeds(place):
                     for spec in self._with_parents(place, seed):
-                        specs.setdefault(spec.hash, spec)
+                        specs[spec.hash] = _predicting_more(
+                            specs.get(spec.hash, spec), spec
+                        )
         return tuple(specs.values())
 
     @cached_property
@@ -711,13 +729,21 @@ class RunPlan:
         }
 
 
+def _predicting_more(spec: RunSpec, other: RunSpec) -> RunSpec:
+    """Return a run that predicts the splits of both, which have one hash."""
+    if spec.splits == other.splits:
+        return spec
+    splits = tuple(dict.fromkeys((*spec.splits, *other.splits)))
+    return replace(spec, splits=splits, sources={**spec.sources, **other.sources})
+
+
 def _sources(spec: RunSpec) -> dict[str, str]:
     """Return a digest of the code of each part of `spec` from outside the package."""
-    parts = [("methods", spec.method), ("networks", spec.network)]
-    parts += [("datasets", part) for part in spec.parts.values()]
-    digests = {
-        f"{shelf}/{part.name}": source_of(shelf, part.name) for shelf, part in parts
-    }
+    parts = [("methods", spec.method.name), ("networks", spec.network.name)]
+    parts += [("datasets", part.name) for part in spec.parts.values()]
+    corrupted = filter(None, map(parse_corrupted, spec.splits))
+    parts += [(CORRUPTIONS, split.corruption) for split in corrupted]
+    digests = {f"{shelf}/{name}": source_of(shelf, name) for shelf, name in parts}
     return {name: digest for name, digest in digests.items() if digest}
 
 

@@ -19,7 +19,7 @@ from qualms.cli._outputs import refuse_overwriting
 from qualms.cli._raters import Raters
 
 if TYPE_CHECKING:
-    from qualms.evaluate import ScoreOptions
+    from qualms.evaluate import Scored, ScoreOptions
 
 
 def score(
@@ -219,9 +219,7 @@ def score(
             write_curves(scored.results, curves)
             written.append(curves)
         if html is not None:
-            from qualms.report.site import write_page
-
-            write_page(scored, html, command=_command(), sources=files)
+            _write_page(scored, html, files)
             written.insert(0, html)
     finally:  # scores are printed even if the disk is full
         if as_json:
@@ -234,6 +232,13 @@ def score(
                 differences=compare,
                 written=written,
             )
+
+
+def _write_page(scored: "Scored", html: Path, files: list[Path]) -> None:
+    from qualms.launch import data_root
+    from qualms.report.site import write_page
+
+    write_page(scored, html, command=_command(), sources=files, data=data_root())
 
 
 def _curve_points(*, whole: bool) -> int | None:

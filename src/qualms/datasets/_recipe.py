@@ -13,12 +13,13 @@ with their label maps.
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from qualms.datasets._corrupted import Corrupted, corrupted_images, corrupted_maps
 from qualms.datasets._encoded import Encoded
 from qualms.datasets._ragged import Ragged
 from qualms.datasets._shared_rows import SharedRows
@@ -220,18 +221,34 @@ class Shown:
 class Split:
     """One split of a prepared dataset; arrays are memory-mapped."""
 
-    image: NDArray[Any] | Encoded | Ragged | SharedRows
-    target: NDArray[Any] | Ragged | SharedRows
+    image: NDArray[Any] | Encoded | Ragged | SharedRows | Corrupted
+    target: NDArray[Any] | Ragged | SharedRows | Corrupted
     item: NDArray[np.str_]
     extra: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.target)
 
+    def corrupted(self, corruption: str, severity: int) -> "Split":
+        """Return the split with images that are corrupted when they are taken.
+
+        Label maps move with them; other targets stay as they are.
+        """
+        target = self.target
+        if target.ndim > 1 and not isinstance(target, Corrupted):
+            target = corrupted_maps(target, self.item, corruption, severity)
+        if isinstance(self.image, Corrupted):
+            raise ValueError(
+                f"a split is corrupted once, got {corruption!r} for one that is"
+                " corrupted; start from the stored split"
+            )
+        image = corrupted_images(self.image, self.item, corruption, severity)
+        return replace(self, image=image, target=target)
+
 
 def _select_rows(array: Any, rows: NDArray[np.intp]) -> Any:
     """Return a copy of `rows`, or a record of them where items are read one by one."""
-    apart = isinstance(array, Encoded | Ragged | SharedRows)
+    apart = isinstance(array, Encoded | Ragged | SharedRows | Corrupted)
     return array.only(rows) if apart else array[rows]
 
 

@@ -11,7 +11,7 @@ from qualms.evaluate.entry import Judgement, ScoreOptions
 from qualms.evaluate.scoring import judge_file
 from qualms.labels import Labels
 from qualms.predictions import Predictions, join_maps
-from qualms.study import Benchmark, Line, RunPlan
+from qualms.study import Benchmark, Line, RunPlan, Variant
 from qualms.wording import plural
 
 
@@ -84,7 +84,7 @@ def _unjudged(plan: RunPlan, _options: ScoreOptions) -> tuple[str, ...]:
     read = {
         split
         for variant in plan.variants
-        for split in (variant.test, f"{variant.test}/shifted", "val")
+        for split in (variant.test, _shifted_split(variant), "val")
     }
     skipped = dict.fromkeys(
         split
@@ -108,16 +108,24 @@ def judge_by_task(repeat: Repeat) -> Judgement:
     The split `val` is used for recalibration, where runs predict it.
     """
     variant = repeat.line.variant
-    test, shifted = variant.test, f"{variant.test}/shifted"
-    predictions = repeat.read(test)
+    shifted = _shifted_split(variant)
+    predictions = repeat.read(variant.test)
     if shifted in variant.splits:
         predictions = _joined(predictions, repeat.read(shifted))
     val = repeat.read("val") if "val" in variant.splits else None
     return judge_file(predictions, val, repeat.options)
 
 
+def _shifted_split(variant: Variant) -> str:
+    """Return the split whose items are judged as shifted ones."""
+    return variant.shifted or f"{variant.test}/shifted"
+
+
 def _joined(inside: Predictions, outside: Predictions) -> Predictions:
-    """Join both splits as one file, the items of the second marked as shifted."""
+    """Join both splits as one file, the items of the second marked as shifted.
+
+    An item of both, such as a corrupted one, is drawn once: it is a cluster.
+    """
     inside, outside = (_with_known(one, (inside, outside)) for one in (inside, outside))
     shared = [name for name in inside.arrays if name in outside.arrays]
     arrays: dict[str, NDArray[Any]] = {}
@@ -127,6 +135,8 @@ def _joined(inside: Predictions, outside: Predictions) -> Predictions:
             both = inside.arrays[name], outside.arrays[name]
             arrays[name] = np.concatenate(both, axis=axis)
     arrays["shifted"] = np.repeat([False, True], [inside.n, outside.n])
+    if "cluster" not in arrays and _share_items(inside, outside):
+        arrays["cluster"] = arrays["item"]
     maps = None
     if inside.maps is not None and outside.maps is not None:
         maps = join_maps(inside.maps, outside.maps)
@@ -137,6 +147,11 @@ def _joined(inside: Predictions, outside: Predictions) -> Predictions:
         n=inside.n + outside.n,
         draws=max(inside.draws, outside.draws),
     )
+
+
+def _share_items(one: Predictions, other: Predictions) -> bool:
+    ours, theirs = one.get("item"), other.get("item")
+    return ours is not None and theirs is not None and bool(np.isin(ours, theirs).any())
 
 
 def _with_known(one: Predictions, both: Sequence[Predictions]) -> Predictions:

@@ -91,10 +91,10 @@ class BenchmarkReport:
     paper: str = ""
     task: str = ""
     variants: tuple[VariantFacts, ...] = ()
-    """The datasets that have a number."""
+    """The listed datasets that have a number."""
     rows: tuple[RowFacts, ...] = ()
     table: ResultsTable = field(default_factory=ResultsTable, repr=False)
-    """Every number with its labels."""
+    """Every number of these datasets with its labels."""
     pairs: tuple[PairedScore, ...] = ()
     """The difference of every two rows, by each score."""
     tables: tuple[Table, ...] = ()
@@ -169,6 +169,8 @@ def benchmark_report(
     """
     benchmark, plan = results.benchmark, results.plan
     judged_rows = set(results.table.distinct("row"))
+    variants = [v for v in results.variants if v.listed] or list(results.variants)
+    names = [variant.name for variant in variants]
     return BenchmarkReport(
         name=benchmark.name,
         title=benchmark.title,
@@ -178,17 +180,17 @@ def benchmark_report(
         version=benchmark.version,
         paper=benchmark.paper,
         task=benchmark.task,
-        variants=tuple(map(_variant_facts, results.variants)),
+        variants=tuple(map(_variant_facts, variants)),
         rows=tuple(_row_facts(r) for r in plan.every_row if r.name in judged_rows),
-        table=results.table,
-        pairs=results.pairs,
+        table=results.table.where(variant=names),
+        pairs=tuple(p for p in results.pairs if p.labels["variant"] in names),
         tables=tuple(tables),
         figures=tuple(map(thinned, figures)),
         effects=effect_answers(results),
         findings=finding_answers(results.findings),
         missing=missing_runs(results),
         notes=tuple(notes),
-        costs=dict(results.costs),
+        costs={place: c for place, c in results.costs.items() if place[0] in names},
         seconds_each=seconds_each(results),
         hardware=results.hardware,
         seconds=results.seconds,

@@ -24,7 +24,7 @@ from qualms.methods import Method, Windows, through_windows
 from qualms.predictions import Header, Maps, SegmentationWriter, array_field
 from qualms.predictions import write as write_predictions
 from qualms.runs import PACE, split_stem
-from qualms.spec import Task, parse_split
+from qualms.spec import Task, parse_corrupted, parse_split
 from qualms.training._error import TrainingError
 from qualms.training._inputs import Inputs, check_readable
 from qualms.training._splits import LoadedSplit, Splits
@@ -178,6 +178,8 @@ def check_predictable(split: str, splits: Splits, inputs: Inputs) -> None:
     """Raise unless there is a split of that name that the network can predict."""
     task, dataset = splits.dataset.task, splits.dataset_of(split)
     name = parse_split(split)[1]
+    corrupted = parse_corrupted(name)
+    name = name if corrupted is None else corrupted.of
     dataset.rows(name)  # raises if there is no such split
     of = name if name in dataset.splits else dataset.subsets[name].of
     check_readable(inputs, dataset.splits[of], split)

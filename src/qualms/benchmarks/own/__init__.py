@@ -7,10 +7,12 @@ images and the machine; each of them can be stated.
 """
 
 import math
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from qualms.spec import Part, Task
+from qualms.spec import CorruptedSplit, Part, Task
 from qualms.study import Benchmark, GivenData, Preset, TableRow, Variant
 
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ def own(*, given: GivenData | None = None) -> Benchmark:
     given = given or _NONE
     preset = Preset(
         name=given.name,
-        variants=(_variant(given),),
+        variants=tuple(_variants(given)),
         rows=_usual(given),
         network=given.network or _network(given),
         training=_training(given),
@@ -112,15 +114,28 @@ def _usual(given: GivenData) -> tuple[str, ...]:
     return (*names, *([ENSEMBLE] if len(given.seeds) > 1 else ()))
 
 
-def _variant(given: GivenData) -> Variant:
+def _variants(given: GivenData) -> Iterator[Variant]:
+    """Yield the data as they are, and then each corruption at each severity."""
     predicted = ("val", "test", "test/shifted")
-    return Variant(
+    stored = Variant(
         name=given.name,
         label=given.name,
         dataset=given.dataset,
         splits=tuple(split for split in predicted if split in given.sizes),
         shift=given.shift,
     )
+    yield stored
+    for corruption, severity in given.corruptions:
+        split = CorruptedSplit(stored.test, corruption, severity).name
+        yield replace(
+            stored,
+            name=f"{given.name}_{corruption}_{severity}",
+            splits=(*stored.splits, split),
+            shifted=split,
+            shift=f"{corruption}, severity {severity}",
+            labels={"corruption": corruption, "severity": severity},
+            listed=False,
+        )
 
 
 def _rows(given: GivenData) -> tuple[TableRow, ...]:
