@@ -51,8 +51,8 @@ class World(NamedTuple):
 
 WORLDS = (
     World("10 classes, 8 dimensions", 10, 8, 0.7, 0.8),
-    World("10 classes, 8 dimensions, blind", 10, 8, BLIND, 0.55),
-    World("3 classes, 2 dimensions", 3, 2, 0.7, 0.75),
+    World("10 classes, 8 dimensions, blind", 10, 8, BLIND, 0.64),
+    World("3 classes, 2 dimensions", 3, 2, 0.7, 0.45),
     World("50 classes, 16 dimensions", 50, 16, 0.7, 0.8),
 )
 

@@ -118,11 +118,11 @@ def test_the_recipe_of_algorithm_1_works_on_the_layouts_of_the_publishers(
     assert len(qualms.judge("url/retrieval", **request).table) == len(results.table)
     (run,) = results.plan.runs
     found = read(stored(tmp_path / "runs" / "url" / run.hash, "cub:test")).arrays
-    assert_doubts(found, network)
+    assert_uncertainties(found, network)
 
 
-def assert_doubts(found, network):
-    """The doubts are those of the stored embedding, and of the network's own head."""
+def assert_uncertainties(found, network):
+    """Uncertainties are those of the stored embedding, and of the head."""
     embedding = found["embedding"].astype(float)
     length = np.linalg.norm(embedding, axis=1)
     assert found["uncertainty/inverse_norm"] == pytest.approx(1 / length, rel=1e-5)
