@@ -1,4 +1,4 @@
-"""How the items were drawn: in one sample or several, alone or in clusters."""
+"""The sampling design: items in one sample or several, alone or in clusters."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -12,18 +12,18 @@ from qualms.arrays import Array, Index
 
 
 class Spread(NamedTuple):
-    """The variance of a sum over independent units, and how well it is known."""
+    """The variance of a sum over independent units, and its degrees of freedom."""
 
     variance: float
     freedom: float
     """Satterthwaite's degrees of freedom of `variance`."""
     units: int
-    """How many independent units (clusters, or items) there are."""
+    """Number of independent units (clusters, or items)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Design:
-    """Which sample every item belongs to, and which cluster.
+    """The sample and the cluster of every item.
 
     Samples have sizes that were fixed beforehand, such as a set of in-domain and one of
     shifted images; clusters, such as patients, were drawn whole. Make it by
@@ -64,13 +64,13 @@ class Design:
         return np.arange(self.items) if self.cluster is None else self.cluster
 
     def units(self) -> int:
-        """Return how many items or clusters were drawn."""
+        """Return the number of items or clusters that were drawn."""
         if self.cluster is None:
             return self.items
         return int(np.count_nonzero(np.bincount(self.cluster)))
 
     def parts(self, part: Index | None) -> Index | None:
-        """Return (N,) kinds of items, told apart by sample as well."""
+        """Return (N,) kinds of items; different samples have different kinds."""
         if part is None or self.sample is None:
             return self.sample if part is None else part
         return part * (int(self.sample.max()) + 1) + self.sample
@@ -99,7 +99,7 @@ class Design:
         return sums
 
     def _units_within(self, kind: Index) -> Index:
-        """Return (parts,) how many units have an item in each part."""
+        """Return the number (parts,) of units with an item in each part."""
         if self.cluster is None:
             return np.bincount(kind)
         clusters, kinds = int(self.cluster.max()) + 1, int(kind.max()) + 1
