@@ -145,7 +145,7 @@ class ReferralPlan:
         return apply_plan(self, source, logits=logits, seed=seed)
 
     def to_json(self) -> str:
-        """Return the text of the plan's file (docs/refer.md)."""
+        """Return the text of the plan's file (docs/plan_files.md)."""
         self._check_found()
         return file_text(_as_data(self))
 

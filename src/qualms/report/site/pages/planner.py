@@ -26,7 +26,7 @@ RULES = (
     " holds with the stated confidence for a request that was made without looking at"
     " them. It says nothing of another population: the other sets show what becomes of"
     " it there. Items of equal uncertainty are referred together or not at all."
-    " The command qualms docs refer prints the rule and its proof."
+    " The command qualms docs promise prints the proof."
 )
 
 
