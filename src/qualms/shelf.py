@@ -77,7 +77,7 @@ def find(shelf: str, name: str) -> Any:
     Raises:
         LookupError: If the shelf has no such part.
         PartError: If an outside part cannot be loaded. The returned function of an
-        outside part raises it, too, if it fails or returns something else.
+            outside part raises it, too, if it fails or returns something else.
     """
     outside = outside_parts(shelf)
     if name in outside:

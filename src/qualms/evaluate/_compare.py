@@ -236,8 +236,8 @@ def _unranked(rivals: Sequence[Rival], *, unlike: bool) -> Ranking | None:
         return uncompared(known, f"an uncertainty {dead}" if dead else UNRANKED)
     if len({len(rival.entries[0].index) for rival in known}) > 1:
         return uncompared(known, OTHER_VALIDATION)
-    stated = next((r.entries[0].no_interval for r in known), "")
-    return uncompared(known, stated or UNKNOWN)
+    reason = next((r.entries[0].no_interval for r in known), "")
+    return uncompared(known, reason or UNKNOWN)
 
 
 def _same_items(results: Sequence[Results]) -> bool:

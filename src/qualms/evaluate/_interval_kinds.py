@@ -19,7 +19,7 @@ SHARED = "uncalibrated"
 
 
 def with_shared_kind(results: Sequence[Results]) -> tuple[Results, ...]:
-    """Return `results`; if their intervals are of two kinds, these get one name."""
+    """Return `results` with one name for intervals of two kinds."""
     kinds = {result.name: _kind(result) for result in results}
     if len(set(filter(None, kinds.values()))) < 2:
         return tuple(results)

@@ -78,7 +78,7 @@ def exact_ends(
         items: Items of each share, one or more.
         level: Level of the intervals.
         variance: Variance of each share over draws of clusters; None for independent
-        items.
+            items.
         units: Number of clusters of each share; required with `variance`.
     """
     size = items.astype(np.float64)

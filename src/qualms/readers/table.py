@@ -87,7 +87,7 @@ def table(  # noqa: PLR0913 - an option for each column
         cluster: Column with the cluster of each item, such as the patient.
         groups: Columns with groups that are scored separately.
         shifted: Column of truth values; or "hospital=partner", a column and the value
-        that marks shifted items.
+            that marks shifted items.
         decimal: The decimal mark, "." or ",".
     """
     values = {"mean": mean, "std": std, "lower": lower, "upper": upper}

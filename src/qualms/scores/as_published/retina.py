@@ -32,18 +32,18 @@ class PublishedReferralCurve:
     name: str
     """accuracy, nll, auroc or auprc."""
     oracle: bool
-    """Whether referred items are counted as answered perfectly."""
+    """True if referred items are counted as answered perfectly."""
     value: Array
     """(N + 1,) for accuracy and nll, (101,) for auroc and auprc."""
 
     @property
     def referred(self) -> Array:
-        """Return the share of items referred at each point, from 0 to 1."""
+        """Share of items referred at each point, from 0 to 1."""
         return np.arange(len(self.value)) / (len(self.value) - 1)
 
     @property
     def area(self) -> float:
-        """Return the plain mean of all points, both ends included."""
+        """Plain mean of all points, both ends included."""
         return float(np.mean(self.value))
 
     def at(self, tau: float) -> float:
