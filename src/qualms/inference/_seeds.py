@@ -131,3 +131,27 @@ def seed_noise(
     observed_variance = true * rng.chisquare(freedom, replicates) / freedom
     noise = np.sqrt(true) * rng.standard_normal(replicates)
     return SeedNoise(noise, observed_variance, spread.variance)
+
+
+def shared_seed_noise(
+    values: ArrayLike, replicates: int, rng: np.random.Generator
+) -> list[SeedNoise]:
+    """Simulate other seeds of rows (K, R) that share the same R runs.
+
+    A run that is better on one row may be better on all: the noise of rows has the
+    correlation of their deviations. The noise of a single row is as in `seed_noise`.
+    """
+    array = np.asarray(values, dtype=np.float64)
+    runs = array.shape[1]
+    if runs < 2:
+        raise ValueError(f"seeds must be at least 2 to show their noise, got {runs}")
+    freedom = runs - 1
+    deviations = (array - array.mean(axis=1, keepdims=True)) / math.sqrt(runs * freedom)
+    wider = 1.0 / np.sqrt(rng.chisquare(freedom, replicates) / freedom)
+    ratio = wider * rng.chisquare(freedom, replicates) / freedom
+    noise = np.sqrt(wider) * (deviations @ rng.standard_normal((runs, replicates)))
+    observed = np.square(deviations).sum(axis=1)
+    return [
+        SeedNoise(each, variance * ratio, float(variance))
+        for each, variance in zip(noise, observed, strict=True)
+    ]
