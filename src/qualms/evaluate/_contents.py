@@ -9,7 +9,6 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -99,10 +98,7 @@ def _read(memory: Path) -> dict[str, list[Any]]:
     with suppress(OSError, ValueError, RecursionError):
         known = json.loads(memory.read_bytes())
         if isinstance(known, dict):
-            rows: Iterable[tuple[str, Any]] = known.items()
-            return {
-                k: row for k, row in rows if isinstance(row, list) and len(row) == 5
-            }
+            return {run: row for run, row in known.items() if _is_version(row)}
     return {}
 
 

@@ -47,18 +47,18 @@ def _kind(result: Results) -> str:
     return next((kind for kind in intervals if kind in KINDS), "")
 
 
-def _renamed(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: SHARED if name == "interval" and value in KINDS else value
-        for name, value in settings.items()
-    }
-
-
 def _renamed_row(row: ScoreRow) -> ScoreRow:
     entry = row.entry
     if entry is not None:
         entry = replace(entry, settings=_renamed(entry.settings))
     return replace(row, settings=_renamed(row.settings), entry=entry)
+
+
+def _renamed(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: SHARED if name == "interval" and value in KINDS else value
+        for name, value in settings.items()
+    }
 
 
 def _renamed_curve(curve: Curve) -> Curve:

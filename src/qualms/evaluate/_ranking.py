@@ -55,7 +55,7 @@ class Rival(NamedTuple):
     seeds: Spread = ONE_RUN
     """Spread of the value due to seeds."""
     few: str = ""
-    """Why its runs do not show that; '' where they do, and for a single run."""
+    """Reason why the runs do not show this spread; '' if they do, or for one run."""
     made_by: str = ""
     """A word that rivals of the same runs share; '' for one with runs of its own."""
     by_run: tuple[float, ...] = ()

@@ -244,7 +244,7 @@ def known_items(predictions: Predictions) -> Index:
 
 
 def outside(predictions: Predictions) -> Flags | None:
-    """Return which items (N,) are shifted or of no known class; None without both."""
+    """Return a mask (N,) of shifted items and of no known class; None without both."""
     shifted, is_known = predictions.get("shifted"), predictions.get("known")
     marked = np.zeros(predictions.n, np.bool_)
     if shifted is not None:

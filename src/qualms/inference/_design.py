@@ -40,7 +40,7 @@ class Design:
     def of(self, index: Index) -> "Design":
         """Return the design of the items at `index`; an item twice there is one unit.
 
-        Clusters keep their numbers, so that a subset can be told from its file.
+        Clusters keep the numbers that they have in this design.
         """
         repeated = self.cluster is None and np.bincount(index).max() > 1
         cluster = index if repeated else _subset_codes(self.cluster, index)

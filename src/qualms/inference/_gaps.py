@@ -41,14 +41,6 @@ def covariance(gaps: BinGaps, design: Design) -> Array:
     return cells if gaps.shares is None else gaps.shares.T @ cells @ gaps.shares
 
 
-def _tilt(gaps: BinGaps) -> Array:
-    """Return the contribution of an item of each cell to all cells, (cells, cells)."""
-    if gaps.tilt is not None:
-        return gaps.tilt
-    cells = len(gaps.total if gaps.shares is None else gaps.shares)
-    return np.zeros((cells, cells))
-
-
 def _of_items(gaps: BinGaps, design: Design) -> Array:
     """Return the covariance of cells over independent items, within samples."""
     tilt = _tilt(gaps)
@@ -59,6 +51,14 @@ def _of_items(gaps: BinGaps, design: Design) -> Array:
         inside = design.sample == part
         total += _of_sample(gaps.cell[inside], gaps.own[inside], tilt)
     return total
+
+
+def _tilt(gaps: BinGaps) -> Array:
+    """Return the contribution of an item of each cell to all cells, (cells, cells)."""
+    if gaps.tilt is not None:
+        return gaps.tilt
+    cells = len(gaps.total if gaps.shares is None else gaps.shares)
+    return np.zeros((cells, cells))
 
 
 def _of_sample(cell: Index, gap: Array, tilt: Array) -> Array:

@@ -27,7 +27,6 @@ from qualms.readers._columns import (
 from qualms.wording import plural
 
 _SEPARATORS = ",;\t|"
-_VALUES = ("mean", "std", "lower", "upper")
 _DEFAULTS = {"0", "1"}
 """Classes of a target for which `positive` is not needed."""
 

@@ -408,11 +408,6 @@ def _array_of_file(predictions: Predictions, name: str) -> Array:
     return np.asarray(joined.arrays[array][0], np.float64)
 
 
-def _has_spread(predictions: Predictions) -> bool:
-    several = predictions.draws > 1 and "mean" in predictions.arrays
-    return several or "var" in predictions.arrays
-
-
 def is_computable(predictions: Predictions, name: str) -> bool:
     """Return whether the uncertainty can be computed from the predictions."""
     missing = {
@@ -422,6 +417,11 @@ def is_computable(predictions: Predictions, name: str) -> bool:
         "width": "lower" not in predictions.arrays,
     }
     return not missing.get(name, False)
+
+
+def _has_spread(predictions: Predictions) -> bool:
+    several = predictions.draws > 1 and "mean" in predictions.arrays
+    return several or "var" in predictions.arrays
 
 
 def _check_computable(predictions: Predictions, name: str) -> None:

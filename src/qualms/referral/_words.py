@@ -33,7 +33,7 @@ ARRAYS = ("target", "probs", "mean", "lower")
 def plan_warnings(
     plan: ReferralPlan, files: Sequence[Predictions], names: Sequence[str]
 ) -> Iterator[str]:
-    """Yield what a reader of the plan must know before using it."""
+    """Yield warnings for readers of the plan."""
     yield from _training_items(files[0], names[0])
     yield from _large_clusters(plan)
     for outcome in plan.outcomes:
@@ -144,6 +144,22 @@ def _percents(first: float, second: float) -> tuple[str, str]:
     return short_percent(first), short_percent(second)
 
 
+def _training_items(file: Predictions, name: str) -> Iterator[str]:
+    if file.header.split == "train":
+        yield (
+            f"{name} says that it holds training items: the network knows them, so "
+            "the plan is too good; use items that it was not trained on"
+        )
+
+
+def _items_shared_with(
+    files: Sequence[Predictions], names: Sequence[str]
+) -> Iterator[str]:
+    """Warn of other files that hold items of the first one."""
+    for other, name in zip(files[1:], names[1:], strict=True):
+        yield from _shared_items(files[0], other, names[0], name)
+
+
 def _shared_items(
     first: Predictions, other: Predictions, first_name: str, name: str
 ) -> Iterator[str]:
@@ -167,22 +183,6 @@ def _shared_items(
             f"{both} items of {name} have the names of items of {first_name}: if they "
             f"are the same items, {name} is no independent check of the plan"
         )
-
-
-def _training_items(file: Predictions, name: str) -> Iterator[str]:
-    if file.header.split == "train":
-        yield (
-            f"{name} says that it holds training items: the network knows them, so "
-            "the plan is too good; use items that it was not trained on"
-        )
-
-
-def _items_shared_with(
-    files: Sequence[Predictions], names: Sequence[str]
-) -> Iterator[str]:
-    """Warn of other files that hold items of the first one."""
-    for other, name in zip(files[1:], names[1:], strict=True):
-        yield from _shared_items(files[0], other, names[0], name)
 
 
 def _chosen_on(items: ReferralItems, others: int, file: Predictions) -> Iterator[str]:

@@ -62,7 +62,7 @@ class LocalShare(NamedTuple):
     """A point of a calibration curve, and the items around it."""
 
     share: float
-    """How many of them are positive."""
+    """Number of positive items among them."""
     items: Index
     """(n,) their numbers."""
     weight: Array
@@ -273,7 +273,7 @@ def _fitted(logits: Array, truth: Flags) -> tuple[float, float]:
 
 
 def _start(logits: Array, truth: Flags) -> tuple[float, float]:
-    """Return where Newton's method begins: where some of many items would end it."""
+    """Return the start of Newton's method: the result for a sample of many items."""
     if len(logits) < MANY:
         return 0.0, 0.0
     some, kind = logits[::SPARSE].copy(), truth[::SPARSE].copy()
@@ -285,9 +285,9 @@ class _LogisticLoss(NamedTuple):
 
     loss: float
     slope: Array
-    """(2,)"""
+    """(2,) first derivative."""
     curvature: Array
-    """(2, 2)"""
+    """(2, 2) second derivative."""
 
 
 def _logistic_loss(

@@ -165,7 +165,7 @@ def selection_threshold(select: ArrayLike, *, rate: float = 0.95) -> float:
 
 
 def accept(select: ArrayLike, threshold: float) -> Flags:
-    """Return which items (N,) are accepted: their `select` is at most `threshold`.
+    """Return a mask (N,) of accepted items: those with `select` at most `threshold`.
 
     >>> accept([1.0, 2.0, 3.0], 2.0)
     array([ True,  True, False])

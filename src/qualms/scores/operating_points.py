@@ -265,7 +265,7 @@ def _lr_positive_influence(called: ArrayLike, positive: ArrayLike) -> Influence:
 
 @as_score(label="LR+", better="higher", high=math.inf, influence=_lr_positive_influence)
 def lr_positive(called: ArrayLike, positive: ArrayLike) -> float:
-    """Return the positive likelihood ratio: rate of called positives over negatives.
+    """Return the ratio of the rates at which positives and negatives are called.
 
     Sensitivity / (1 - specificity). Undefined, nan, where no negative item is called or
     items are of one kind.
@@ -284,7 +284,7 @@ def _lr_negative_influence(called: ArrayLike, positive: ArrayLike) -> Influence:
 
 @as_score(label="LR-", better="lower", high=math.inf, influence=_lr_negative_influence)
 def lr_negative(called: ArrayLike, positive: ArrayLike) -> float:
-    """Return the negative likelihood ratio: rate of missed positives over negatives.
+    """Return the ratio of the rates at which positives and negatives are not called.
 
     (1 - sensitivity) / specificity. Undefined, nan, where every negative item is called
     or items are of one kind.

@@ -100,14 +100,14 @@ class PooledCounts:
 
 
 def leading_counts(values: ArrayLike) -> PooledCounts:
-    """Return how often each leading half of 32 bits occurs in a map of any shape."""
+    """Return the count of each leading half of 32 bits in a map of any shape."""
     times = np.bincount(_keys("values", values) >> _HALF)
     halves = np.flatnonzero(times)
     return PooledCounts(key=halves.astype(np.uint32) << _HALF, count=times[halves])
 
 
 def nearby_counts(values: ArrayLike, around: Keys) -> PooledCounts:
-    """Return how often each number occurs that begins with a half in `around`."""
+    """Return the count of each number that begins with a half in `around`."""
     key = _keys("values", values)
     near = np.zeros(key.shape, np.bool_)
     for leading in around:

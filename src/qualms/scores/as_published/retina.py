@@ -114,7 +114,7 @@ def balanced_referral_curve(
 
     Accuracy and NLL use `balanced_joint`. AUROC and AUPRC are taken on the plain joint
     set, a fault of the release that makes the published R-AUROC and R-AUPRC of its
-    Joint and Balanced columns equal; for what was meant, index with
+    Joint and Balanced columns equal; for the intended values, index with
     `qualms.scores.balanced_joint` and call `qualms.scores.referral_curve`.
 
     `shifted` (N,) marks the shifted items, the rest is as in `referral_curve`.
