@@ -177,7 +177,9 @@ def test_what_is_known_of_the_environment_adds_up(folder):
 def test_a_commit_says_whether_files_have_changed_since(tmp_path, monkeypatch):
     source = tmp_path / "__init__.py"
     source.write_text("")
-    monkeypatch.setattr(runs, "qualms", SimpleNamespace(__file__=str(source)))
+    monkeypatch.setattr(
+        "qualms.runs._environment.qualms", SimpleNamespace(__file__=str(source))
+    )
     assert runs.commit.__wrapped__() is None
     name = ("-c", "user.name=a", "-c", "user.email=a@b.c")
     for words in (["init", "-q"], ["add", "."], [*name, "commit", "-qm", "first"]):
@@ -242,7 +244,7 @@ PROBED = """
 import os, signal, sys
 from pathlib import Path
 from qualms import runs
-runs.os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGKILL)
+os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGKILL)
 runs.check_writable(Path(sys.argv[1]))
 """
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from qualms.cli import app, main
 from qualms.datasets import open_dataset
-from qualms.launch import RunOutcome, benchmarking, data_key, prepare_datasets
+from qualms.launch import RunOutcome, data_key, prepare_datasets, running
 from qualms.predictions import read
 from qualms.runs import is_done, log_path, run_folder
 from qualms.spec import RunSpec
@@ -46,7 +46,7 @@ def in_this_process(specs, *, out, data, callbacks, **_):
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    monkeypatch.setattr(benchmarking, "run_all", in_this_process)
+    monkeypatch.setattr(running, "run_all", in_this_process)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("QUALMS_CACHE", str(tmp_path / "cache"))
     return tmp_path

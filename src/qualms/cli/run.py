@@ -126,16 +126,16 @@ def run(
         stopping_on_request,
     )
     from qualms.corruptions import parse_severities
-    from qualms.launch import Engine, RunRequest, parse_options
-    from qualms.launch.benchmarking import (
-        ResultsOutput,
-        check_plans,
+    from qualms.launch import (
+        Engine,
+        RunRequest,
         parse_names,
+        parse_options,
         parse_seeds,
-        plans_for,
-        resources_for,
-        run_plans,
     )
+    from qualms.launch.judging import ResultsOutput
+    from qualms.launch.resources import resources_for
+    from qualms.launch.running import check_plans, plans_for, run_plans
 
     request = RunRequest(
         preset=preset,

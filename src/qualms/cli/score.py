@@ -5,7 +5,7 @@ import json
 import shlex
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from qualms.cli._outputs import refuse_overwriting
 from qualms.cli._raters import Raters
 
 if TYPE_CHECKING:
-    from qualms.evaluate import ScoreOptions
+    from qualms.evaluate import Scored, ScoreOptions
 
 
 def score(
@@ -157,6 +157,9 @@ def score(
         list[int] | None,
         typer.Option(help="Embeddings: also R@k, for each k that is given."),
     ] = None,
+    map_at_r: Annotated[
+        bool, typer.Option("--map-at-r", help="Embeddings: also MAP@R.")
+    ] = False,
     raters: Raters = None,
 ) -> None:
     """Score predictions files, with intervals.
@@ -180,6 +183,7 @@ def score(
         "level": level,
         "seed": seed,
         "nearest": tuple(nearest or ()),
+        "map_at_r": map_at_r,
         "ordinal": ordinal,
         "points": PointOptions(
             thresholds=tuple(threshold or ()),
@@ -215,9 +219,7 @@ def score(
             write_curves(scored.results, curves)
             written.append(curves)
         if html is not None:
-            from qualms.report.site import write_page
-
-            write_page(scored, html, command=_command(), sources=files)
+            _write_page(scored, html, files)
             written.insert(0, html)
     finally:  # scores are printed even if the disk is full
         if as_json:
@@ -274,6 +276,13 @@ def _progress(options: "ScoreOptions", *, quiet: bool) -> Iterator["ScoreOptions
             bar.update(work, completed=done, total=total, visible=late)
 
         yield replace(options, progress=advance)
+
+
+def _write_page(scored: "Scored", path: Path, files: Sequence[Path]) -> None:
+    from qualms.launch import data_root
+    from qualms.report.site import write_page
+
+    write_page(scored, path, command=_command(), sources=files, data=data_root())
 
 
 def _command() -> str:

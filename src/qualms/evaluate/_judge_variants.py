@@ -22,9 +22,9 @@ from qualms.evaluate._variant import JudgedVariant, Judging, judge_variant
 from qualms.evaluate.entry import ScoreOptions
 from qualms.evaluate.protocol import protocol_of
 from qualms.evaluate.segmented import measuring
-from qualms.processes import Crew, Workforce
+from qualms.processes import LocalCrew, LostProcessError, RemoteCrew, Workforce
 from qualms.spec import Part
-from qualms.study import RunPlan, Variant
+from qualms.study import Benchmark, RunPlan, Variant
 
 WORTHWHILE = 200
 """Runs to judge from which on processes are started, which takes them seconds."""
@@ -40,7 +40,7 @@ def judged_variants(
     options: ScoreOptions,
     *,
     cells: Path | None,
-    make_crew: Callable[[], Crew] | None = None,
+    remote: Callable[[], RemoteCrew] | None = None,
 ) -> Iterator[JudgedVariant]:
     """Yield every variant of a plan, judged, in the order of the plan.
 
@@ -55,7 +55,7 @@ def judged_variants(
     # Those with shifted items of their own would fill the memory of one.
     groups = [list(group) for _, group in groupby(new, key=_shared_items)]
     parts = [replace(plan, variants=tuple(group)) for group in groups]
-    ready = _judged(parts, runs, options, make_crew)
+    ready = _judged(parts, runs, options, remote)
     judged: dict[str, JudgedVariant] = {}
     for variant in plan.variants:
         while variant.name not in known and variant.name not in judged:
@@ -83,25 +83,53 @@ def _judged(
     parts: Sequence[RunPlan],
     runs: Path,
     options: ScoreOptions,
-    make_crew: Callable[[], Crew] | None,
+    remote: Callable[[], RemoteCrew] | None,
 ) -> Iterator[Group]:
     """Judge parts of a plan in order, by processes where that is worth it."""
-    workers = min(options.workers, len(parts))
-    if workers > 1 and _is_worthwhile(parts):
-        alone = replace(options, workers=1, workforce=None, progress=None)
-        job = partial(_judge_part, runs=runs, options=alone)
-        lean = [_lean(part) for part in parts]
-        with Workforce(
-            workers,
-            environment=dict.fromkeys(THREADS, "1"),
-            script=False,
-            make_crew=make_crew,
-        ) as workforce:
-            yield from workforce.each(job, lean)
+    crew = _crew_for(parts, options, remote)
+    if crew is None:
+        with measuring(options) as shared:
+            for part in parts:
+                yield _judge_part(part, runs=runs, options=shared)
         return
-    with measuring(options) as shared:
-        for part in parts:
-            yield _judge_part(part, runs=runs, options=shared)
+    alone = replace(options, workers=1, workforce=None, progress=None)
+    job = partial(_judge_part, runs=runs, options=alone)
+    lean = [_lean(part) for part in parts]
+    with Workforce(
+        min(crew.workers, len(parts)),
+        environment=dict.fromkeys(THREADS, "1"),
+        make_crew=crew.make,
+    ) as workforce:
+        try:
+            yield from workforce.each(job, lean)
+        except LostProcessError as error:
+            raise LostProcessError(
+                f"{error} while it judged; run again: what was judged is kept"
+            ) from error
+
+
+def _crew_for(
+    parts: Sequence[RunPlan],
+    options: ScoreOptions,
+    remote: Callable[[], RemoteCrew] | None,
+) -> RemoteCrew | None:
+    """Return the processes that judge parts of a plan; None if this process should."""
+    if len(parts) < 2 or not _is_portable(parts[0].benchmark):
+        return None
+    if remote is not None:
+        return remote()
+    # Items of segmentations are measured by processes already.
+    many = sum(len(part.runs) for part in parts) >= WORTHWHILE
+    if options.workers < 2 or not many or parts[0].benchmark.task == "segmentation":
+        return None
+    return RemoteCrew(options.workers, partial(LocalCrew, script=False))
+
+
+def _is_portable(benchmark: Benchmark) -> bool:
+    """Return whether other processes are sure to find the protocol of a benchmark."""
+    protocol = benchmark.protocol
+    loads = protocol.func if isinstance(protocol, partial) else protocol
+    return loads is None or loads.__module__.startswith("qualms.")
 
 
 def _judge_part(part: RunPlan, *, runs: Path, options: ScoreOptions) -> Group:
@@ -109,16 +137,6 @@ def _judge_part(part: RunPlan, *, runs: Path, options: ScoreOptions) -> Group:
     reader = RunReader(runs)
     judging = Judging(part, protocol_of(part.benchmark), reader, options)
     return {variant.name: judge_variant(judging, variant) for variant in part.variants}
-
-
-def _is_worthwhile(parts: Sequence[RunPlan]) -> bool:
-    """Return whether processes save more time than it takes to start them."""
-    benchmark = parts[0].benchmark
-    if benchmark.task == "segmentation":
-        return False  # its items are measured by processes already
-    if benchmark.protocol and not benchmark.protocol.__module__.startswith("qualms."):
-        return False  # other processes may not find a protocol from outside
-    return sum(len(part.runs) for part in parts) >= WORTHWHILE
 
 
 def _lean(part: RunPlan) -> RunPlan:

@@ -27,6 +27,7 @@ from qualms.inference import (
     influence_difference,
     mean_influence,
 )
+from qualms.predictions import LENGTH_TAKEN
 from qualms.scores import Difference
 from qualms.wording import plural
 
@@ -314,9 +315,11 @@ def _neighbour_errors_found(results: Results, items: str) -> _Reply:
     if math.isnan(row.value):
         return _Reply("cannot be told", row.why)
     answer = _compare(row, LEAST_R_AUROC, above=True)
+    length_taken = LENGTH_TAKEN in results.notes
     form = _form(row, LEAST_R_AUROC)
     cut = f"{_cut(LEAST_R_AUROC, form)}, coin 0.5"
-    because = f"R-AUROC {_interval(row, form)}{_by(row)}; {cut}"
+    by = " by 1/norm, as the file has no uncertainty" if length_taken else _by(row)
+    because = f"R-AUROC {_interval(row, form)}{by}; {cut}"
     return _Reply(answer, f"{because}{_others(results, row)}")
 
 

@@ -19,7 +19,7 @@ from qualms.evaluate.entry import ScoreOptions
 from qualms.evaluate.protocol import protocol_of
 from qualms.inference import few_seeds, seed_spread
 from qualms.labels import Labelled
-from qualms.processes import Crew
+from qualms.processes import RemoteCrew
 from qualms.results import ResultsTable
 from qualms.study import Line, RunPlan
 
@@ -32,7 +32,7 @@ def judge_plan(
     *,
     options: ScoreOptions | None = None,
     cells: Path | None = None,
-    make_crew: Callable[[], Crew] | None = None,
+    remote: Callable[[], RemoteCrew] | None = None,
 ) -> BenchmarkResults:
     """Judge every line of a plan, from the run folders in out/<benchmark>.
 
@@ -45,12 +45,11 @@ def judge_plan(
             are needed.
         cells: Folder of judged variants. Those that are made of the same predictions,
             options and code are taken from there; no number depends on that.
-        make_crew: Makes the processes that judge; those of this machine by default.
+        remote: Connects to other machines that judge, if any variant is new. Their
+            numbers have the same bits as those of this machine.
     """
     options = options or ScoreOptions()
-    variants = list(
-        judged_variants(plan, out, options, cells=cells, make_crew=make_crew)
-    )
+    variants = list(judged_variants(plan, out, options, cells=cells, remote=remote))
     facts = {name: each for v in variants for name, each in v.facts.items()}
     results = BenchmarkResults(
         plan=plan,

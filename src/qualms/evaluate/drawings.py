@@ -68,6 +68,38 @@ def referral_curves(
         )
 
 
+def recall_curve(
+    hits: Array,
+    uncertainty: Array,
+    *,
+    subset: str,
+    kind: str,
+    most: int | None = None,
+) -> Curve:
+    """Return R@1 of the queries that are kept, as the most uncertain are referred.
+
+    Args:
+        hits: (N,) whether the nearest neighbour of each query is right.
+        uncertainty: (N,) larger is referred first.
+        subset: Which queries these are.
+        kind: Name of the uncertainty, such as "inverse_norm".
+        most: Points that are kept at most; None for all.
+    """
+    rank = scores.ranked_items(uncertainty)
+    kept = scores.kept_means(hits[rank.order], rank.start)[::-1].copy()
+    places = thin(kept, limit=len(kept) if most is None else most)
+    return Curve(
+        name="referral_recall_at_1",
+        label="R@1 of the kept queries",
+        subset=subset,
+        settings={"uncertainty": kind},
+        x_label="share referred",
+        x=places / len(kept),
+        y=kept[places],
+        points=len(kept) if len(places) < len(kept) else 0,
+    )
+
+
 def thin(y: Array, *, limit: int = CURVE_POINTS) -> Index:
     """Return the numbers of the points to keep of a long curve.
 

@@ -299,6 +299,8 @@ class ScoreOptions:
     progress: Callable[[int, int], None] | None = None
     nearest: tuple[int, ...] = ()
     """Embeddings: how many of the nearest items R@k counts besides the first."""
+    map_at_r: bool = False
+    """Embeddings: whether MAP@R is computed, which looks at all neighbours."""
     ordinal: bool = False
     """Classification: classes are grades, so that near ones are nearly right."""
     points: PointOptions = field(default_factory=PointOptions)

@@ -80,6 +80,7 @@ MAIN: Mapping[str, Sequence[MainScore]] = {
     "embedding": (
         MainScore("recall_at_1"),
         MainScore("recall_at_k", every=True),
+        MainScore("map_at_r"),
         MainScore("r_auroc"),
         MainScore("crop_rate"),
         MainScore("human_alignment"),

@@ -320,10 +320,11 @@ def judge_file(
     predictions: Predictions, val: Predictions | None, options: ScoreOptions
 ) -> Judgement:
     """Judge a file by its task."""
-    if predictions.task != "embedding" and (options.gallery or options.nearest):
+    of_neighbours = options.gallery or options.nearest or options.map_at_r
+    if predictions.task != "embedding" and of_neighbours:
         raise ValueError(
-            f"{predictions.source} holds {predictions.task}; a gallery and the nearest "
-            "items are for embeddings, leave them out"
+            f"{predictions.source} holds {predictions.task}; a gallery, the nearest "
+            "items and MAP@R are for embeddings, leave them out"
         )
     if predictions.task != "classification" and options.points.asked:
         raise ValueError(

@@ -7,6 +7,7 @@ the declared ones.
 
 import fnmatch
 import inspect
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -120,6 +121,37 @@ def plans_of(target: str, request: RunRequest) -> list[RunPlan]:
         )
     shared = {n: tuple(m for m in request.methods if m in serves[n]) for n in serves}
     return [plan_of(n, replace(request, methods=m)) for n, m in shared.items() if m]
+
+
+def parse_seeds(text: str) -> tuple[int, ...]:
+    """Parse seeds from a text such as 0-4 or 0,2,7.
+
+    >>> parse_seeds("0-2,7")
+    (0, 1, 2, 7)
+    """
+    seeds: list[int] = []
+    for part in filter(None, text.replace(" ", "").split(",")):
+        first, dash, last = part.partition("-")
+        last = last if dash else first
+        numbers = re.fullmatch("[0-9]+", first) and re.fullmatch("[0-9]+", last)
+        if not numbers or int(first) > int(last):
+            raise ValueError(f"seeds must read like 0-4 or 0,2,7, got {text!r}")
+        seeds += range(int(first), int(last) + 1)
+    if text and not seeds:
+        raise ValueError(f"seeds must name at least one, got {text!r}")
+    return tuple(seeds)
+
+
+def parse_names(text: str) -> tuple[str, ...]:
+    """Parse methods from a text such as map,gaussian.
+
+    >>> parse_names("map, gaussian")
+    ('map', 'gaussian')
+    """
+    methods = tuple(filter(None, (part.strip() for part in text.split(","))))
+    if text and not methods:
+        raise ValueError(f"methods must name at least one, got {text!r}")
+    return methods
 
 
 def without_datasets(plan: RunPlan, keys: Collection[str]) -> RunPlan:

@@ -26,6 +26,8 @@ _FORMULA = re.compile(r"'*(?:[=@\t\r]|[+-](?![0-9.]+$))")
 _QUOTED = re.compile(r"'+(?:[=@\t\r]|[+-](?![0-9.]+$))")
 # What stands before the names of the columns in files of other programs.
 _BEFORE_NAMES = re.compile(r"sep=|#[^,]")
+_EMBEDDING = "embedding_0"
+"""Column of a table of embeddings, whose classes may be names."""
 _REMEDIES = (
     (
         re.compile(r" *[+-]?[0-9,]+,[0-9,.]* *"),
@@ -46,7 +48,9 @@ def read_csv(source: OpenedFile) -> RawArrays:
         try:
             lines = filter(None, csv.reader(text, strict=True))
             names = _names(next(lines, []))
-            columns = [_CsvColumn(name) for name in wanted_columns(names)]
+            wanted = wanted_columns(names)
+            embedded = _EMBEDDING in wanted
+            columns = [_CsvColumn(name, named=embedded) for name in wanted]
             rows = _read_rows(lines, names, columns)
         finally:
             text.detach()  # or the file would be closed with it
@@ -135,15 +139,16 @@ def _read_rows(
 class _CsvColumn:
     """The cells of one column; numbers are parsed at once, text at the end."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, named: bool = False) -> None:
         self.name = name
         field = field_of(name)
         self._kind: Kind = "any" if field is None else field.kind
+        self._named = named and self._kind == "class"
         self._numbers = array("d")
         self._texts: list[str] = []
 
     def extend(self, cells: Sequence[str]) -> None:
-        if self._kind not in ("real", "class", "byte"):
+        if self._named or self._kind not in ("real", "class", "byte"):
             self._texts.extend(cells)
             return
         numbers = _as_floats(cells)
@@ -154,6 +159,8 @@ class _CsvColumn:
             self._numbers.extend(numbers)
 
     def values(self) -> NDArray[Any]:
+        if self._named:
+            return self.classes()
         if self._kind in ("real", "class", "byte"):
             return np.frombuffer(self._numbers, dtype=np.float64)
         return _PARSERS[self._kind](self)
@@ -179,6 +186,16 @@ class _CsvColumn:
             integers = list(map(int, cells))
             if list(map(str, integers)) == cells:
                 return np.array(integers)
+        return self.texts()
+
+    def classes(self) -> NDArray[Any]:
+        """Return classes as numbers, or as names where few of them are numbers."""
+        numbers = _as_floats(self._texts)
+        if numbers is not None:
+            return np.array(numbers)
+        odd = [row for row, cell in enumerate(self._texts) if not _as_floats([cell])]
+        if 2 * len(odd) < len(self._texts):
+            self._refuse(odd[0], self._texts[odd[0]], "a number as most of them are")
         return self.texts()
 
     def guessed(self) -> NDArray[Any]:

@@ -142,7 +142,11 @@ def _no_task(names: Collection[str]) -> str:
         if names
         else "must hold arrays of predictions, got none; write them by name."
     )
-    return f"{wrong} Needed for {required}; segmentation is a folder with index.json"
+    return (
+        f"{wrong} Needed for {required}; segmentation is a folder with index.json; a"
+        " table whose columns have other names is read by `qualms convert table`"
+        " (`qualms docs readers`)"
+    )
 
 
 def _name_hint(names: Collection[str]) -> str:

@@ -12,9 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.predictions._class_names import check_class_names, numbered_classes
+from qualms.predictions._class_names import (
+    check_class_names,
+    named_classes,
+    numbered_classes,
+)
 from qualms.predictions._errors import PredictionsError, shortened
 from qualms.predictions._header import Header, check_shapes, parse_header, version_of
+from qualms.predictions._lengths import INVERSE_NORM, inverse_norm, length_notes
 from qualms.predictions._limits import refuse_unpacking
 from qualms.predictions._names import check_names, settle_task
 from qualms.predictions._probabilities import (
@@ -100,9 +105,12 @@ def _format_1(raw: RawArrays, options: ReadOptions, source: str) -> Predictions:
     header = _with_rules(header, fields, raw.header_at)
     axes, sizes = check_axes(fields, raw.shapes)
     _refuse_large(raw, fields)
+    if task == "embedding":
+        header = _with_classes(header, raw, fields)
     arrays: dict[str, NDArray[Any]] = {}
     for name, field in fields.items():
-        array = numbered_classes(name, raw.array(name), field, header)
+        known = "known" in fields
+        array = numbered_classes(name, raw.array(name), field, header, known=known)
         raw_array = RawArray(name, array, field, axes[name], sizes)
         if name == "target" and field.unknown and "known" in fields:
             raw_array = _mark_unknown(raw_array, raw.array("known"))
@@ -113,6 +121,7 @@ def _format_1(raw: RawArrays, options: ReadOptions, source: str) -> Predictions:
     _refuse_signs(arrays, sizes.get("C", 2))
     if above := _above(arrays):
         notes.append(above)
+    notes += _add_uncertainty(task, arrays)
     return Predictions(
         task=task,
         header=header,
@@ -237,6 +246,26 @@ def _mark_unknown(target: RawArray, is_known: NDArray[Any]) -> RawArray:
             "known class), but 'known' is true there; correct one of them"
         )
     return replace(target, array=np.where(is_known != 0, target.array, -1))
+
+
+def _with_classes(
+    header: Header, raw: RawArrays, fields: Mapping[str, Field]
+) -> Header:
+    """Return the header of embeddings, with the names of classes in their arrays."""
+    arrays = {
+        name: raw.array(name) for name, field in fields.items() if field.kind == "class"
+    }
+    return named_classes(header, arrays, known="known" in fields)
+
+
+def _add_uncertainty(task: str, arrays: dict[str, NDArray[Any]]) -> tuple[str, ...]:
+    """Add one over the length of embeddings that have no uncertainty; return notes."""
+    if task != "embedding" or any(name.startswith("uncertainty/") for name in arrays):
+        return ()
+    arrays[INVERSE_NORM] = inverse_norm(arrays["embedding"])
+    for name in in_order(task, arrays):
+        arrays[name] = arrays.pop(name)
+    return length_notes(arrays[INVERSE_NORM])
 
 
 def _refuse_signs(arrays: Mapping[str, Any], classes: int) -> None:

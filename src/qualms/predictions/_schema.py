@@ -165,7 +165,7 @@ TASKS = {
         ),
     ),
     "embedding": TaskSchema(
-        required=(("embedding",), ("uncertainty/",)),
+        required=(("embedding",),),
         marks=("embedding",),
         fields=(
             _TARGET,

@@ -21,6 +21,7 @@ TABLES = (".csv", ".parquet")
 Columns = Mapping[str, NDArray[Any]]
 _PROB = re.compile(r"(?:y_)?prob(?:a|ability|abilities)?")
 _OWN = ("item", "group", "cluster", "shifted", "known")
+_TEXT = _OWN[:1]
 
 
 def column_names(path: Path) -> tuple[str, ...]:
@@ -47,11 +48,17 @@ def column_names(path: Path) -> tuple[str, ...]:
     return ()
 
 
-def stored_columns(path: Path) -> Columns:
-    """Read the columns of a table, or the arrays of an .npz file."""
+def stored_columns(
+    path: Path, *, separator: str = ",", decimal: str = ".", text: Sequence[str] = _TEXT
+) -> Columns:
+    """Read the columns of a table, or the arrays of an .npz file.
+
+    Columns of a .csv file that `text` names stay text, such as 007.
+    """
     ending = path.suffix.lower()
     if ending == ".csv":
-        return _csv_columns(path)
+        rows = _csv_rows(path, separator)
+        return {name: _parsed(cells, decimal, name in text) for name, cells in rows}
     if ending == ".parquet":
         return columns_of_table(_parquet_file(path).read())
     return {name: read_array(path, name) for name in column_names(path)}
@@ -108,15 +115,17 @@ def _parquet_file(path: Path) -> Any:
     return parquet.ParquetFile(path)
 
 
-def _csv_columns(path: Path) -> Columns:
+def _csv_rows(path: Path, separator: str) -> list[tuple[str, tuple[str, ...]]]:
+    """Return the name and the cells of each column."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         try:
-            rows = [row for row in csv.reader(file, strict=True) if row]
+            lines = csv.reader(file, delimiter=separator, strict=True)
+            rows = [row for row in lines if row]
         except (csv.Error, UnicodeDecodeError) as error:
             raise PredictionsError(
                 f"is not a readable .csv file ({error}); save it as UTF-8 with commas"
             ) from error
-    names, rows = [name.strip() for name in rows[0]], rows[1:]
+    names, rows = [name.strip() for name in next(iter(rows), [])], rows[1:]
     if not rows:
         raise PredictionsError("has no rows below the names of the columns")
     twice = next((name for name in names if names.count(name) > 1), None)
@@ -129,16 +138,16 @@ def _csv_columns(path: Path) -> Columns:
                 f" line names {len(names)} columns; correct the row"
             )
     cells = zip(*rows, strict=True)
-    return {name: _parsed(name, each) for name, each in zip(names, cells, strict=True)}
+    return list(zip(names, cells, strict=True))
 
 
-def _parsed(name: str, cells: Sequence[str]) -> NDArray[Any]:
+def _parsed(cells: Sequence[str], decimal: str, is_text: bool) -> NDArray[Any]:
     texts = [cell.strip() for cell in cells]
-    if name in _OWN[:1]:
+    if is_text:
         return np.array(texts)
     for kind in (int, float):
         try:
-            return np.array([kind(text) for text in texts])
+            return np.array([kind(text.replace(decimal, ".")) for text in texts])
         except (ValueError, OverflowError):
             continue
     flags = {"true": True, "false": False}

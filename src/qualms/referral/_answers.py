@@ -60,7 +60,7 @@ class ScoreAnswers:
 
 def answered_scores(items: ReferralItems) -> tuple[str, ...]:
     """Return the scores that a plan for these items can be asked to reach."""
-    if items.classes is None:
+    if not items.is_decided:
         return ()
     if items.classes != 2:
         return ("accuracy",)

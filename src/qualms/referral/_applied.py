@@ -60,7 +60,9 @@ class ReferredItems:
     uncertainty: Array = field(repr=False)
     predicted: Index | Array | NDArray[np.str_] = field(repr=False)
     """Classes, or values, that the network predicts; names of classes where the file
-    has them."""
+    has them. Of embeddings their lengths."""
+    output: str = "predicted"
+    """Name of the column of `predicted`."""
     labels: dict[str, NDArray[Any]] = field(default_factory=dict, repr=False)
     """cluster and group, where the file has them."""
 
@@ -74,7 +76,7 @@ class ReferredItems:
             "item": self.item,
             "row": self.row,
             "uncertainty": self.uncertainty,
-            "predicted": self.predicted,
+            self.output: self.predicted,
             **self.labels,
         }
 
@@ -207,6 +209,7 @@ def apply_plan(
         change=workload.change,
         seed=seed,
         classes=new.header.classes,
+        values="lengths" if new.task == "embedding" else "predicted values",
     )
     if check.departures[1].differs:
         _check_overlap(plan, new, sample)
@@ -239,6 +242,7 @@ def referred_items(
         item=row.astype(np.str_) if names is None else names[row],
         uncertainty=uncertainty[row],
         predicted=_named(predictions, predicted[row]),
+        output="length" if predictions.task == "embedding" else "predicted",
         labels={name: v[row] for name, v in labels.items() if v is not None},
     )
 

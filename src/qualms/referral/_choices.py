@@ -26,7 +26,7 @@ from qualms.referral._answers import (
 )
 from qualms.referral._items import Array, Index, ReferralItems, UncertaintySource
 from qualms.referral._kept_shares import AscendingItems, Estimates
-from qualms.referral._outcome import LABELS, PerThousand, estimate
+from qualms.referral._outcome import PerThousand, estimate, score_label
 from qualms.referral._request import CONFIDENCE, SHARE_SCORES, ReferralOptions
 from qualms.referral._sets import read_files, split_files
 from qualms.referral._threshold import rounded_down
@@ -215,7 +215,7 @@ def plan_choices(
         level=options.level,
         version=__version__,
         warnings=tuple(file_warnings(files, names)),
-        notes=tuple(file_notes(items, others, files)),
+        notes=tuple(file_notes(items, others, files, options)),
     )
 
 
@@ -251,7 +251,7 @@ class _SetTable:
     def columns(self) -> SetChoices:
         """Return what each threshold does, without verdicts."""
         items, kept = self._items, self._kept
-        names = self._right if items.classes is not None else ["mae"]
+        names = self._right if items.is_decided else ["mae"]
         return SetChoices(
             name=items.name,
             subset=items.subset,
@@ -286,7 +286,7 @@ class _SetTable:
         return self._ascending.kept(thresholds), 2.0 * confidence - 1.0
 
     def _measure(self, name: str) -> MeasureChoices:
-        label, better = LABELS[name]
+        label, better = score_label(self._items, name)
         everything = np.array([self._items.n])
         if name == "mae":
             before, kept = self._errors(everything), self._errors(self._kept)
@@ -327,7 +327,7 @@ class _SetTable:
 
 def _shown_scores(items: ReferralItems) -> tuple[str, ...]:
     """Return the scores of a set that are shares, defined or not."""
-    if items.classes is None:
+    if not items.is_decided:
         return ()
     return tuple(SHARE_SCORES) if items.classes == 2 else ("accuracy",)
 

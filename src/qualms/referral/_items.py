@@ -19,9 +19,11 @@ from qualms.evaluate.chosen_uncertainty import (
     own_uncertainties,
 )
 from qualms.evaluate.draws import decomposed
+from qualms.evaluate.neighbours import query_items, retrieved_items
 from qualms.evaluate.scoring import Source, predictions_of, refuse_huge
 from qualms.evaluate.subsets import known_items
-from qualms.predictions import Predictions, pool
+from qualms.inference import joined_clusters
+from qualms.predictions import Predictions, inverse_norm, pool
 from qualms.referral._request import SHARE_SCORES
 from qualms.scores import Ranked, ranked_items
 
@@ -40,9 +42,16 @@ COMPUTED: Mapping[str, Mapping[str, str]] = {
         "std": "square root of the mean variance plus the variance of the draws' means",
         "width": "upper end minus lower end of the predicted interval",
     },
+    "embedding": {"inverse_norm": "one over the length of the embedding"},
 }
 """Uncertainties that can be computed, by task and name."""
-ARRAYS = {"classification": "uncertainty/<name>", "regression": "select/<name>"}
+CERTAIN = 1e-9
+"""A hit is certain that misses 1 by no more than rounding."""
+ARRAYS = {
+    "classification": "uncertainty/<name>",
+    "regression": "select/<name>",
+    "embedding": "uncertainty/<name>",
+}
 """Arrays that a file can give its uncertainty as, by task."""
 
 
@@ -67,15 +76,17 @@ class ReferralItems:
     """Name of the file."""
     subset: str
     """Part of the file: '' (all), 'in_domain', 'shifted' or 'group=...'."""
+    task: str
     classes: int | None
-    """Number of classes; None for regression."""
+    """Number of classes of a classification; None for other tasks."""
     target: Index | Array
     predicted: Index | Array
-    """The most probable class, or the predicted value."""
+    """The most probable class, the predicted value, or the length of the embedding."""
     correct: Flags
-    """Whether the predicted class is right; False throughout for regression."""
+    """Whether the predicted class, or that of the nearest neighbour, is right; False
+    throughout for regression."""
     loss: Array
-    """NLL for classes, absolute error for values."""
+    """NLL for classes, absolute error for values, 1 for a wrong neighbour."""
     positive: Array
     """Probability of class 1; of use with two classes only."""
     uncertainty: Array
@@ -95,6 +106,11 @@ class ReferralItems:
         """Number of clusters; None where no two items share one."""
         return None if self.cluster is None else len(np.unique(self.cluster))
 
+    @property
+    def is_decided(self) -> bool:
+        """Whether an item is right or wrong; values are neither."""
+        return self.task != "regression"
+
     def counted(self, score: str) -> Flags:
         """Return which items count in `score`, one of `SHARE_SCORES`."""
         target = SHARE_SCORES[score].target
@@ -108,6 +124,7 @@ class ReferralItems:
         return ReferralItems(
             name=self.name,
             subset=subset,
+            task=self.task,
             classes=self.classes,
             target=self.target[index],
             predicted=self.predicted[index],
@@ -146,8 +163,8 @@ def read_for_referral(
     if predictions.task not in COMPUTED:
         raise ValueError(
             f"{predictions.source}: a plan needs predictions of classification "
-            "('probs' or 'prob') or regression ('mean'), this file holds "
-            f"{predictions.task}; use qualms score for it"
+            "('probs' or 'prob') or regression ('mean'), or embeddings, and this file "
+            f"holds {predictions.task}; use qualms score for it"
         )
     if labelled and "target" not in predictions.arrays:
         raise ValueError(
@@ -159,14 +176,21 @@ def read_for_referral(
 
 
 def split_by_shift(
-    predictions: Predictions, name: str, uncertainty: UncertaintySource
+    predictions: Predictions,
+    name: str,
+    uncertainty: UncertaintySource,
+    gallery: Predictions | None = None,
 ) -> tuple[ReferralItems, ...]:
     """Return in-domain and shifted items apart where the file marks some as shifted.
 
-    Items of no known class are left out.
+    Items of no known class are left out, and embeddings of upstream items.
     """
-    index = known_items(predictions)
-    items = _items_at(predictions, index, name, uncertainty)
+    if predictions.task == "embedding":
+        index = query_items(predictions, gallery)
+        items = _queries_at(predictions, index, name, uncertainty, gallery)
+    else:
+        index = known_items(predictions)
+        items = _items_at(predictions, index, name, uncertainty)
     shifted = _marks(predictions, index)
     if not shifted.any():
         return (items,)
@@ -179,6 +203,9 @@ def split_by_shift(
 def in_domain_items(predictions: Predictions) -> Index:
     """Return the rows of the items that a plan is made on."""
     index = known_items(predictions)
+    upstream = predictions.get("upstream")
+    if upstream is not None:
+        index = index[~upstream[index]]
     rows: Index = index[~_marks(predictions, index)]
     return rows
 
@@ -269,6 +296,8 @@ def uncertainty_values(predictions: Predictions, source: UncertaintySource) -> A
         parts = decomposed(predictions.arrays["probs"])
         place = list(COMPUTED["classification"]).index(source.name)
         return parts[place].astype(np.float64)
+    if source.name == "inverse_norm":
+        return inverse_norm(predictions.arrays["embedding"])
     if source.name == "width":
         width: Array = predictions.arrays["upper"] - predictions.arrays["lower"]
         return width
@@ -279,8 +308,12 @@ def uncertainty_values(predictions: Predictions, source: UncertaintySource) -> A
 def predicted_values(predictions: Predictions) -> Index | Array:
     """Return the predicted classes or values (N,).
 
-    Of an interval without a mean it is the middle.
+    Of an interval without a mean it is the middle, of an embedding its length.
     """
+    if predictions.task == "embedding":
+        wide = predictions.arrays["embedding"].astype(np.float64)
+        length: Array = np.sqrt(np.einsum("nd,nd->n", wide, wide))
+        return length
     if predictions.task == "classification":
         return scores.predicted_class(predictions.arrays["probs"])
     mean = predictions.get("mean")
@@ -307,6 +340,7 @@ def _items_at(
     return ReferralItems(
         name=name,
         subset="",
+        task=predictions.task,
         classes=predictions.classes,
         target=target,
         predicted=predicted,
@@ -316,6 +350,41 @@ def _items_at(
         uncertainty=uncertainty,
         rank=ranked_items(uncertainty),
         cluster=cluster_codes(predictions.get("cluster"), index),
+        group=None if group is None else group[index],
+    )
+
+
+def _queries_at(
+    predictions: Predictions,
+    index: Index,
+    name: str,
+    source: UncertaintySource,
+    gallery: Predictions | None,
+) -> ReferralItems:
+    """Return queries, which are right if their nearest neighbour is of their class.
+
+    Without a gallery, queries that are each other's nearest are one cluster: whether
+    they are of one class is one question. One with equally near neighbours of several
+    classes counts as wrong, so that nothing too good is promised.
+    """
+    search = retrieved_items(predictions, index, gallery)
+    correct = search.hits > 1.0 - CERTAIN
+    uncertainty = uncertainty_values(predictions, source)[index]
+    group, cluster = predictions.get("group"), predictions.get("cluster")
+    units = joined_clusters(search.unit, None if cluster is None else cluster[index])
+    return ReferralItems(
+        name=name,
+        subset="",
+        task=predictions.task,
+        classes=None,
+        target=predictions.arrays["target"][index],
+        predicted=predicted_values(predictions)[index],
+        correct=correct,
+        loss=1.0 - correct.astype(np.float64),
+        positive=np.zeros(len(index)),
+        uncertainty=uncertainty,
+        rank=ranked_items(uncertainty),
+        cluster=cluster_codes(units, np.arange(len(index))),
         group=None if group is None else group[index],
     )
 

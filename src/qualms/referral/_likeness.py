@@ -59,7 +59,7 @@ class Departure:
     """Difference of the new items in uncertainty, or in what is predicted."""
 
     what: str
-    """uncertainty, predicted classes or predicted values."""
+    """uncertainty, predicted classes, predicted values or lengths."""
     p: float
     """Corrected for the two tests; small where chance does not explain it."""
     differs: bool
@@ -115,6 +115,7 @@ def check_likeness(  # noqa: PLR0913 - two samples, and how they are compared
     permutations: int = PERMUTATIONS,
     seed: int = 0,
     classes: Sequence[str] = (),
+    values: str = "predicted values",
 ) -> LikenessCheck:
     """Compare independent new items with those of a plan.
 
@@ -126,13 +127,14 @@ def check_likeness(  # noqa: PLR0913 - two samples, and how they are compared
         permutations: How many the tests draw.
         seed: Draws them.
         classes: Names of the classes, where they are known.
+        values: Name of what is predicted, where that is no class.
     """
     are_classes = reference.predicted.dtype.kind == "i"
     options = {"permutations": permutations, "seed": seed}
     spread = compare_values(reference.uncertainty, new.uncertainty, **options)
     compare = compare_classes if are_classes else compare_values
     outputs = compare(reference.predicted, new.predicted, **options)
-    what = "predicted classes" if are_classes else "predicted values"
+    what = "predicted classes" if are_classes else values
     example = partial(_moved_class, classes) if are_classes else _medians
     p = holm([spread.p, outputs.p])
     departures = (

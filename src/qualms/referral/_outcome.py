@@ -24,7 +24,7 @@ from qualms.inference import (
 from qualms.referral._items import Array, Flags, ReferralItems
 from qualms.referral._request import SHARE_SCORES, ReferralOptions, Request
 from qualms.referral._walks import count_below
-from qualms.scores import Better, Estimate, kept_means
+from qualms.scores import Better, Estimate, about, kept_means, recall_at_1
 
 Verdict = Literal["met", "missed", "undecided"]
 
@@ -190,8 +190,10 @@ def _measures(
     items: ReferralItems, threshold: float, level: float
 ) -> tuple[Measure, ...]:
     names = ["accuracy", "sensitivity", "specificity", "auroc", "nll"]
-    if items.classes is None:
+    if not items.is_decided:
         names = ["mae"]
+    elif items.classes is None:
+        names = ["accuracy"]
     elif items.classes != 2:
         names = ["accuracy", "balanced_accuracy", "nll"]
     kept = items.uncertainty < threshold
@@ -199,7 +201,7 @@ def _measures(
 
 
 def _measure(items: ReferralItems, name: str, kept: Flags, level: float) -> Measure:
-    label, better = LABELS[name]
+    label, better = score_label(items, name)
     after = estimate(items, name, kept, level)
     return Measure(
         score=name,
@@ -210,6 +212,16 @@ def _measure(items: ReferralItems, name: str, kept: Flags, level: float) -> Meas
         with_expert=_with_expert(items, name, kept),
         why=_why_undefined(items, name, kept) if np.isnan(after.value) else "",
     )
+
+
+def score_label(items: ReferralItems, name: str) -> tuple[str, Better]:
+    """Return the label of a score, and which values of it are better.
+
+    The accuracy of queries is their R@1.
+    """
+    label, better = LABELS[name]
+    queries = items.task == "embedding" and name == "accuracy"
+    return (about(recall_at_1).label if queries else label), better
 
 
 def estimate(items: ReferralItems, name: str, chosen: Flags, level: float) -> Estimate:
@@ -290,7 +302,7 @@ def _per_thousand(items: ReferralItems, threshold: float) -> PerThousand:
     kept = items.uncertainty < threshold
     wrong = kept & ~items.correct
     each = 1000.0 / items.n
-    two, judged = items.classes == 2, items.classes is not None
+    two, judged = items.classes == 2, items.is_decided
     return PerThousand(
         referred=each * float((~kept).sum()),
         kept=each * float(kept.sum()),
@@ -303,10 +315,15 @@ def _per_thousand(items: ReferralItems, threshold: float) -> PerThousand:
 
 
 def _curve(items: ReferralItems) -> Curve:
-    """Return the accuracy curve of `scores.referral_curve`; for values, the error's."""
+    """Return the accuracy curve of `scores.referral_curve`; for values, the error's.
+
+    Of queries it is that of R@1.
+    """
     order, start = items.rank
     name, values = "accuracy", items.correct.astype(np.float64)
-    if items.classes is None:
+    if items.task == "embedding":
+        name = recall_at_1.__name__
+    if not items.is_decided:
         name, values = "mae", items.loss
     kept = kept_means(values[order], start)
     return Curve(
@@ -320,7 +337,7 @@ def _curve(items: ReferralItems) -> Curve:
 
 
 def _fall(items: ReferralItems, threshold: float, seed: int) -> Fall | None:
-    if items.classes is None:
+    if not items.is_decided:
         return None
     return _largest_fall(items.independent(seed), threshold)
 

@@ -127,7 +127,8 @@ class ReferralPlan:
         units = f"clusters like these, of {PER_CLUSTER}"
         new = units if self.clustered else "items like these"
         sure = f"(confidence {self.promise.confidence:g})"
-        return f"For new {new}: {self.promise.words()} {sure}."
+        words = self.promise.words(of_queries=self.task == "embedding")
+        return f"For new {new}: {words} {sure}."
 
     def apply(
         self, source: Source, *, logits: bool = False, seed: int = 0
@@ -144,7 +145,7 @@ class ReferralPlan:
         return apply_plan(self, source, logits=logits, seed=seed)
 
     def to_json(self) -> str:
-        """Return the text of the plan's file (docs/refer.md)."""
+        """Return the text of the plan's file (docs/plan_files.md)."""
         self._check_found()
         return file_text(_as_data(self))
 

@@ -99,7 +99,13 @@ def refer(
 
 def _check_classes(file: Predictions, request: Request) -> None:
     """Raise unless the scores of `request` can be had with the classes of the file."""
-    if request.at_least and file.classes is None:
+    needed = [name for name in request.at_least if name != "accuracy"]
+    if file.task == "embedding" and needed:
+        raise ValueError(
+            f"{needed[0]} needs two classes, {file.source} holds {file.task}; ask for"
+            " an accuracy, which is R@1 of the kept queries, or a budget"
+        )
+    if request.at_least and file.task == "regression":
         raise ValueError(
             f"{next(iter(request.at_least))} needs classes, {file.source} holds "
             f"{file.task}; ask for a budget"

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from qualms.evaluate.scoring import Source
+
 CONFIDENCE = 0.9
 """Confidence of a promise where none is asked for."""
 
@@ -13,6 +15,8 @@ class ShareScore(NamedTuple):
 
     promise: str
     """Words that follow "at least 95%" in a promise."""
+    of_queries: str = ""
+    """The same words where items are queries of a retrieval."""
     target: int | None = None
     """Only items of this class count; None: all items do."""
     side: str = ""
@@ -20,9 +24,16 @@ class ShareScore(NamedTuple):
 
 
 SHARE_SCORES: Mapping[str, ShareScore] = {
-    "accuracy": ShareScore("of the kept items are decided rightly"),
-    "sensitivity": ShareScore("of the kept positives are found", 1, "positive"),
-    "specificity": ShareScore("of the kept negatives are cleared", 0, "negative"),
+    "accuracy": ShareScore(
+        promise="of the kept items are decided rightly",
+        of_queries="of the kept queries have a nearest item of their class",
+    ),
+    "sensitivity": ShareScore(
+        promise="of the kept positives are found", target=1, side="positive"
+    ),
+    "specificity": ShareScore(
+        promise="of the kept negatives are cleared", target=0, side="negative"
+    ),
 }
 """Scores that a plan can be asked to reach."""
 
@@ -106,6 +117,8 @@ class ReferralOptions:
     scores judge: that of the header, else the first of the file's own."""
     logits: bool = False
     """The class scores are logits; never guessed."""
+    gallery: Source | None = None
+    """Embeddings: neighbours are sought among the items of this file."""
     by_group: bool = False
     """Also describe each group of the array 'group'."""
     level: float = 0.95

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from qualms.evaluate.scoring import Source
+from qualms.evaluate.scoring import Source, predictions_of
 from qualms.predictions import Predictions
 from qualms.referral._items import (
     ReferralItems,
@@ -40,12 +40,28 @@ def split_files(files: Sequence[Predictions], options: ReferralOptions) -> PlanS
     """Return the sets of the files; shifted items are sets of their own."""
     names = _names(files)
     uncertainty = uncertainty_source(files[0], options.uncertainty)
+    gallery = _gallery(files[0], options)
     items, *others = (
         part
         for file, name in zip(files, names, strict=True)
-        for part in split_by_shift(file, name, uncertainty)
+        for part in split_by_shift(file, name, uncertainty, gallery)
     )
     return PlanSets(names, uncertainty, items, others)
+
+
+def _gallery(first: Predictions, options: ReferralOptions) -> Predictions | None:
+    """Return the embeddings among which neighbours are sought; None for the file's."""
+    if options.gallery is None:
+        return None
+    gallery = predictions_of(options.gallery)
+    for each in (first, gallery):
+        if each.task != "embedding":
+            raise ValueError(
+                f"{each.source} holds {each.task}; a gallery is for embeddings, leave"
+                " it out"
+            )
+    gallery.require_target()
+    return gallery
 
 
 def _check_same_kind(files: Sequence[Predictions]) -> None:

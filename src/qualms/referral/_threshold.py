@@ -71,13 +71,25 @@ class Promise:
     Of plans made before there were walks, the thresholds tested at once.
     """
 
-    def words(self, as_text: Callable[[float], str] = exact_percent) -> str:
-        """Return the promise as a clause; `as_text` formats the lower bounds."""
+    def words(
+        self,
+        as_text: Callable[[float], str] = exact_percent,
+        *,
+        of_queries: bool = False,
+    ) -> str:
+        """Return the promise as a clause.
+
+        Args:
+            as_text: Formats the lower bounds.
+            of_queries: Whether items are queries of a retrieval.
+        """
         if self.budget is not None:
             return f"at most {exact_percent(self.budget)} of them are referred"
+        shares = ((SHARE_SCORES[name], bound) for name, bound in self.at_least.items())
         return " and ".join(
-            f"at least {as_text(bound)} {SHARE_SCORES[name].promise}"
-            for name, bound in self.at_least.items()
+            f"at least {as_text(bound)}"
+            f" {share.of_queries if of_queries else share.promise}"
+            for share, bound in shares
         )
 
     def as_data(self) -> dict[str, Any]:
@@ -192,7 +204,7 @@ def list_offers(
 
     There are no offers for regression.
     """
-    if items.classes is None:
+    if not items.is_decided:
         return ()
     counts = count_below(sample, {"accuracy": 0.0})
     # Shares of the items, fixed before any was seen.
@@ -211,7 +223,7 @@ def cutoff_at(items: ReferralItems, threshold: float) -> Cutoff:
     """Return what `threshold` does on `items`."""
     kept = items.uncertainty < threshold
     count = int(kept.sum())
-    judged = count and items.classes is not None
+    judged = count and items.is_decided
     accuracy = float(items.correct[kept].mean()) if judged else float("nan")
     largest_kept = float(items.uncertainty[kept].max()) if count else -math.inf
     return Cutoff(

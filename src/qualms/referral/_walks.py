@@ -6,7 +6,7 @@ below it are independent draws of the population below it, so the number of righ
 among them (among their positives, for sensitivity) is binomial. Several scores together
 have the largest of their p-values: if any score is too low, its own p-value is rarely
 small. Walks start at a few ranks that depend on N alone; Bonferroni's correction is for
-these starts only. docs/refer.md proves that the promise holds.
+these starts only. docs/promise.md proves that the promise holds.
 """
 
 from collections.abc import Mapping

@@ -49,12 +49,16 @@ def file_warnings(files: Sequence[Predictions], names: Sequence[str]) -> Iterato
 
 
 def file_notes(
-    items: ReferralItems, others: Sequence[ReferralItems], files: Sequence[Predictions]
+    items: ReferralItems,
+    others: Sequence[ReferralItems],
+    files: Sequence[Predictions],
+    options: ReferralOptions,
 ) -> Iterator[str]:
     """Yield the notes that are about the files, whatever is asked for."""
     shifted = others[0].n if items.subset else 0
     yield from _chosen_on(items, shifted, files[0])
     yield from _clusters(items)
+    yield from _queries(items, options)
     yield from _unknown_classes(files)
     yield from dict.fromkeys(note for file in files for note in file.notes)
 
@@ -72,6 +76,7 @@ def plan_notes(
     yield from _other_uncertainties(plan.uncertainty, items, files[0])
     yield from _ties(plan, items)
     yield from _clusters(items)
+    yield from _queries(items, options)
     if options.by_group:
         yield from _missing_groups(files)
     yield from _unknown_classes(files)
@@ -236,7 +241,7 @@ def _other_uncertainties(
     if not own:
         return
     index = in_domain_items(file)
-    risk = items.loss if items.classes is None else 1.0 - items.correct
+    risk = 1.0 - items.correct if items.is_decided else items.loss
     area = {source.name: float(aurc(risk, items.uncertainty))}
     for name in dict.fromkeys((*own, usual_uncertainty(file))):
         if name not in area and (name in own or is_computable(file, name)):
@@ -290,6 +295,23 @@ def _unknown_classes(files: Sequence[Predictions]) -> Iterator[str]:
             noun = plural(count, "item")
             have = "has" if count == 1 else "have"
             yield f"{count} {noun} of {file.source} {have} no known class: left out"
+
+
+def _queries(items: ReferralItems, options: ReferralOptions) -> Iterator[str]:
+    """Say where neighbours of queries are sought, and what a promise rests on."""
+    if items.task != "embedding":
+        return
+    if options.gallery is not None:
+        yield (
+            "neighbours are sought in the gallery: what is promised is about new"
+            " queries of it"
+        )
+        return
+    yield (
+        "neighbours are sought among the items themselves, and two that are each"
+        " other's nearest are one cluster; with a gallery of other items (--gallery)"
+        " a promise is about single queries"
+    )
 
 
 def _clusters(items: ReferralItems) -> Iterator[str]:

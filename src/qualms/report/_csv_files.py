@@ -69,8 +69,13 @@ def write_table_csv(table: Table, path: Path) -> Path:
 
 def table_csv(table: Table) -> str:
     """Return a table as the text of a CSV file, one line per cell."""
+    return records_csv(_cell_records(table))
+
+
+def records_csv(records: Iterable[Mapping[str, Any]]) -> str:
+    """Return one line per record, all with the keys of the first, as text."""
     text = io.StringIO(newline="")
-    _write_lines(_cell_records(table), text)
+    _write_lines(records, text)
     return text.getvalue()
 
 

@@ -186,6 +186,8 @@ def fill_axes(axes: "Axes", panel: Panel) -> None:
         return
     for mark in panel.marks:
         _DRAW[type(mark)](axes, mark)
+    if panel.x_log:
+        _set_log_scale(axes)
     _set_ticks(axes.set_xticks, panel.x_ticks)
     _set_ticks(axes.set_yticks, panel.y_ticks)
     axes.set_xlim(*panel.x_range)
@@ -197,6 +199,16 @@ def fill_axes(axes: "Axes", panel: Panel) -> None:
         axes.set_yticks([])
     if panel.bare or not panel.framed:
         axes.spines[["left", "bottom"]].set_visible(False)
+
+
+def _set_log_scale(axes: "Axes") -> None:
+    """Make x logarithmic, with plain numbers at 1, 2 and 5 of each power."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _set_ticks(setter: Any, ticks: Ticks | None) -> None:
@@ -262,7 +274,8 @@ def _draw_curve(axes: "Axes", mark: CurveMark) -> None:
 
 def _draw_point(axes: "Axes", mark: PointMark) -> None:
     if math.isfinite(mark.low):
-        axes.vlines(mark.x, mark.low, mark.high, color=mark.colour, lw=0.9)
+        lines, at = (axes.hlines, mark.y) if mark.across else (axes.vlines, mark.x)
+        lines(at, mark.low, mark.high, color=mark.colour, lw=0.9)
     axes.plot(
         mark.x,
         mark.y,

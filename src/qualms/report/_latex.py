@@ -1,12 +1,15 @@
-"""A table as LaTeX, for a document that loads booktabs and graphicx."""
+"""Tables and figures as LaTeX, for a document that loads booktabs and graphicx."""
 
 import math
 from collections.abc import Iterator
 
+from qualms.report.figures import Drawing
 from qualms.report.table import Table, TableCell, TableLine, legend, with_spread
 
 _WIDE = 9
 """Columns beside each other; more of them go on below."""
+_TEXT_WIDTH = 5.5
+"""Width in inches of the text of most documents; wider figures are made smaller."""
 _ESCAPES = {
     "_": r"\_",
     "%": r"\%",
@@ -50,6 +53,30 @@ def latex_table(table: Table) -> str:
         lines += [*_head(table, places), r"\midrule", *_body(table, places)]
     lines += [r"\bottomrule", r"\end{tabular}}", r"\end{table}"]
     return "\n".join(lines) + "\n"
+
+
+def latex_figure(drawing: Drawing, file: str) -> str:
+    """Return a `figure` environment with the caption of a figure.
+
+    Args:
+        drawing: The figure.
+        file: Name of its PDF.
+    """
+    caption = " ".join(filter(None, (f"{drawing.title}.", drawing.caption)))
+    lines = [
+        r"\begin{figure}",
+        r"\centering",
+        rf"\includegraphics[width={_width(drawing)}]{{{file}}}",
+        rf"\caption{{{escaped(caption)}}}",
+        r"\end{figure}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _width(drawing: Drawing) -> str:
+    """Return the width of a figure in a document: at most that of the text."""
+    wide = drawing.width > _TEXT_WIDTH
+    return r"\textwidth" if wide else f"{drawing.width:.2f}in"
 
 
 def escaped(text: str) -> str:

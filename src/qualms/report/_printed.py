@@ -23,7 +23,10 @@ from qualms.wording import plural
 
 NOTES = 2
 """Notes under the main scores, at most."""
-_SHOWN = ("referral_accuracy", "referral_auroc", "risk_coverage", "coverage_by_target")
+_SHOWN = (
+    *("referral_accuracy", "referral_auroc", "referral_recall_at_1"),
+    *("risk_coverage", "coverage_by_target"),
+)
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _WIDTH = max(map(len, QUESTIONS.values())) + 1
 

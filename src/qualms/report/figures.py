@@ -55,6 +55,8 @@ class PointMark:
     hollow: bool = False
     label: str = ""
     size: float = 5.0
+    across: bool = False
+    """Whether the interval is of x, and not of y."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +189,8 @@ class Panel:
     x_ticks: Ticks | None = None
     """Places, or places with their words; None for those that suit the numbers."""
     y_ticks: Ticks | None = None
+    x_log: bool = False
+    """Whether the x axis is logarithmic."""
     y_most: float = math.inf
     """The axis ends here at the latest, whatever room is left above."""
     empty: str = ""

@@ -3,7 +3,7 @@
 `referral_threshold` gives two thresholds. One meets the request on the given items. The
 other meets it for new items of the same population, with a stated confidence. For an
 accuracy that one is found by walks over the thresholds (`walk_to_fewest_referrals`);
-docs/refer.md proves that they keep the promise.
+docs/promise.md proves that they keep the promise.
 """
 
 from bisect import bisect_left

@@ -1,8 +1,10 @@
 """The contents of a site with every kind of page, and names of strangers."""
 
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from qualms import score
 from qualms.report.figures import (
@@ -148,3 +150,18 @@ def hostile_contents():
     """The contents of a site where every name is one of a stranger."""
     gap = SiteGap(what=HOSTILE[0], why=HOSTILE[1], remedy=HOSTILE[7], group=HOSTILE[6])
     return contents(labels=HOSTILE[:4], names=HOSTILE, gaps=(gap,))
+
+
+@contextmanager
+def undrawn():
+    """Write sites without drawing figures for paper, which takes long; yield them."""
+    drawings = []
+
+    def drawn(drawing):
+        drawings.append(drawing)
+        return b"%PDF"
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("qualms.report.site.shell.drawn_pdf", drawn)
+        patch.setattr("qualms.report.site.shell.MANY", 10**6)  # in this process
+        yield drawings

@@ -3,50 +3,17 @@
 import csv
 import io
 import re
-import shutil
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from qualms.report.site import write_contents
+from report.site.browsing import DRAW_ALL, OPEN_ALL, axe_findings, settle
 from report.site.made_site import contents, hostile_contents
 
-CHROMIUM = shutil.which("chromium")
-try:
-    from playwright.sync_api import sync_playwright
-except ImportError:
-    sync_playwright = None
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(
-        CHROMIUM is None or sync_playwright is None,
-        reason="needs a browser: pip install playwright, and apt install chromium",
-    ),
-]
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+pytestmark = pytest.mark.browser
 WIDTHS = (1280, 390)
-OPEN_ALL = "document.querySelectorAll('details').forEach(d => { d.open = true; });"
-DRAW_ALL = "dispatchEvent(new Event('beforeprint'))"
-WAITING = "[...qualms.waiting.keys()].length === 0"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")
@@ -61,46 +28,16 @@ def sites(tmp_path_factory):
 
 
 @pytest.fixture
-def visit(browser):
-    """Open a page; it must say nothing on the console and ask for nothing outside."""
-    contexts, troubles = [], []
+def visit(open_page):
+    """Open a page, and draw what is not in view."""
 
-    def open_page(path, *, width=1280, dark=False, anchor="", wanted=DRAW_ALL):
-        context = browser.new_context(
-            viewport={"width": width, "height": 900},
-            color_scheme="dark" if dark else "light",
-            accept_downloads=True,
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: troubles.append(message.text))
-        page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.on("dialog", lambda dialog: troubles.append(dialog.message))
-        page.on("requestfailed", lambda request: troubles.append(request.url))
-        page.on("request", lambda request: troubles.extend(outside(request.url)))
-        page.goto(Path(path).as_uri() + anchor)
-        if wanted:
-            page.evaluate(wanted)
-            settle(page)
+    def visited(path, *, anchor="", wanted=DRAW_ALL, **look):
+        page = open_page(Path(path).as_uri() + anchor, **look)
+        page.evaluate(wanted)
+        settle(page)
         return page
 
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert troubles == []
-
-
-def settle(page):
-    """Wait until all data are there; the policy forbids what Playwright does itself."""
-    for _ in range(200):
-        if page.evaluate(WAITING):
-            return
-        page.wait_for_timeout(20)
-    raise AssertionError("data did not arrive")
-
-
-def outside(address):
-    return [] if address.startswith(("file:", "data:", "blob:")) else [address]
+    return visited
 
 
 def pages(index):
@@ -133,21 +70,11 @@ def test_a_single_file_shows_one_page_at_a_time(visit, sites, anchor):
 
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
 def test_axe_finds_nothing_serious(visit, sites, width, dark):
-    axe = pytest.importorskip(
-        "axe_playwright_python.sync_playwright",
-        reason="needs axe: pip install axe-playwright-python",
-    ).Axe()
-    findings = []
+    findings = {}
     for path in [*pages(sites["plain"]), sites["hostile"]]:
         page = visit(path, width=width, dark=dark, wanted=OPEN_ALL + DRAW_ALL)
-        # It would read the style sheet once more, which the policy forbids.
-        found = axe.run(page, options={"preload": False}).response["violations"]
-        findings += [
-            (path.name, each["id"], each["nodes"][0]["html"][:200])
-            for each in found
-            if each["impact"] in ("serious", "critical")
-        ]
-    assert findings == []
+        findings[path.name] = axe_findings(page)
+    assert not any(findings.values()), findings
 
 
 def test_an_error_would_be_seen(browser, tmp_path):

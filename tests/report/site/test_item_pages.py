@@ -3,11 +3,9 @@
 import base64
 import json
 import re
-import shutil
 import struct
 import zlib
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,12 +17,9 @@ from qualms.report.site.query_gallery import query_gallery
 from qualms.report.site.segmented_cases import segmented_cases
 from qualms.report.site.telling_items import telling_items
 from qualms.shelf import find
-from report.site.made_site import HOSTILE
+from report.site.browsing import axe_findings, wait
+from report.site.made_site import HOSTILE, undrawn
 
-CHROMIUM = shutil.which("chromium")
-browser_test = pytest.mark.skipif(
-    CHROMIUM is None, reason="chromium is not installed: apt install chromium"
-)
 NAMES = [*HOSTILE[:15], *HOSTILE[16:20]]
 
 
@@ -305,7 +300,8 @@ def site(tmp_path_factory):
         predictions.write(folder / "circle.npz", circle(6, classes=3)),
         predictions.write(folder / "spheres", segmented()),
     ]
-    return write_site(*files, out=folder / "site").parent
+    with undrawn():
+        return write_site(*files, out=folder / "site").parent
 
 
 def data_of(site, name):
@@ -330,7 +326,8 @@ def test_the_source_of_which_most_is_shown_is_first(tmp_path):
         predictions.write(tmp_path / "other.npz", two_classes(20, thumbnails=False)),
         predictions.write(tmp_path / "pictured.npz", two_classes()),
     ]
-    site = write_site(*files, out=tmp_path / "site").parent
+    with undrawn():
+        site = write_site(*files, out=tmp_path / "site").parent
     text = (site / "data" / "items.js").read_text("utf-8")
     value = json.loads(re.fullmatch(r'qualms\.put\("[\w-]+",(.*)\);\n', text)[1])
     labels = [each["label"] for each in value["sources"]]
@@ -345,57 +342,15 @@ def test_data_on_demand_stay_below_a_megabyte(site):
     assert max(sizes) <= 1_000_000
 
 
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(
-            executable_path=CHROMIUM,
-            args=["--headless", "--no-sandbox", "--disable-gpu"],
-        )
-        yield opened
-        opened.close()
-
-
 @pytest.fixture
-def visit(browser, site):
-    """Open a page; it must say nothing on the console and stay at its width."""
-    contexts, troubles = [], []
+def visit(open_page, site):
+    def visited(name, **look):
+        return open_page((site / name).as_uri(), **look)
 
-    def open_page(name, *, width=1280, dark=False):
-        context = browser.new_context(
-            viewport={"width": width, "height": 900},
-            color_scheme="dark" if dark else "light",
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: troubles.append(message.text))
-        page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.on("dialog", lambda dialog: troubles.append(dialog.message))
-        page.goto((Path(site) / name).as_uri())
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert troubles == []
-
-
-def axe_findings(page):
-    axe = pytest.importorskip(
-        "axe_playwright_python.sync_playwright",
-        reason="needs axe: pip install axe-playwright-python",
-    ).Axe()
-    found = axe.run(page, options={"preload": False}).response["violations"]
-    return [
-        (each["id"], each["nodes"][0]["html"][:200])
-        for each in found
-        if each["impact"] in ("serious", "critical")
-    ]
+    return visited
 
 
 @pytest.mark.browser
-@browser_test
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
 def test_items_are_shown_with_names_of_strangers(visit, width, dark):
     page = visit("items.html", width=width, dark=dark)
@@ -409,7 +364,6 @@ def test_items_are_shown_with_names_of_strangers(visit, width, dark):
 
 
 @pytest.mark.browser
-@browser_test
 def test_another_file_is_chosen_by_keyboard(visit):
     page = visit("items.html")
     page.locator(".tile").first.wait_for()
@@ -422,7 +376,6 @@ def test_another_file_is_chosen_by_keyboard(visit):
 
 
 @pytest.mark.browser
-@browser_test
 @pytest.mark.parametrize(("width", "dark"), [(1280, True), (390, False)])
 def test_neighbours_stand_beside_their_query(visit, width, dark):
     page = visit("neighbours.html", width=width, dark=dark)
@@ -434,15 +387,6 @@ def test_neighbours_stand_beside_their_query(visit, width, dark):
     assert "<b>query 0" in query.inner_text()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert axe_findings(page) == []
-
-
-def wait(page, condition):
-    """Wait for a condition; the policy forbids what Playwright does itself."""
-    for _ in range(200):
-        if page.evaluate(condition):
-            return
-        page.wait_for_timeout(20)
-    raise AssertionError(f"never true: {condition}")
 
 
 def pixels(page, panel):
@@ -458,7 +402,6 @@ def opened_viewer(visit, **options):
 
 
 @pytest.mark.browser
-@browser_test
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
 def test_the_viewer_fits_and_has_no_findings(visit, width, dark):
     page = opened_viewer(visit, width=width, dark=dark)
@@ -468,7 +411,6 @@ def test_the_viewer_fits_and_has_no_findings(visit, width, dark):
 
 
 @pytest.mark.browser
-@browser_test
 def test_the_slider_goes_through_a_volume_by_keyboard(visit):
     page = opened_viewer(visit)
     slider = page.locator("#viewer-slice")
@@ -486,7 +428,6 @@ def test_the_slider_goes_through_a_volume_by_keyboard(visit):
 
 
 @pytest.mark.browser
-@browser_test
 def test_values_under_the_pointer_are_those_of_the_file(visit, site):
     page = opened_viewer(visit)
     canvas = page.locator(".scan canvas").nth(2)
@@ -509,7 +450,6 @@ def test_values_under_the_pointer_are_those_of_the_file(visit, site):
 
 
 @pytest.mark.browser
-@browser_test
 def test_another_case_is_loaded_when_it_is_asked_for(visit):
     page = opened_viewer(visit)
     loaded = "document.querySelectorAll('script[src*=viewer-case]').length"

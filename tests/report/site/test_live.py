@@ -9,16 +9,19 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from qualms.cli import app
+from qualms.report.site import write_contents
 from qualms.report.site.live import LiveRuns, LiveServer, LiveSite
 from qualms.runs import describe, mark_done, mark_failed, note_request
 from qualms.spec import Part, RunSpec
-from report.site.made_site import HOSTILE
+from report.site.browsing import DRAW_ALL, OPEN_ALL, axe_findings, settle, wait
+from report.site.made_site import HOSTILE, contents
 
 
 def spec(seed=0, method="map", epochs=4):
@@ -376,5 +379,45 @@ def test_the_live_page_has_its_style_and_script_before_there_is_a_site(tmp_path)
         assert answer.status == 200
         assert answer.headers["Content-Type"].startswith(kind)
         assert len(body) > 500
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_served_pages_have_no_serious_finding(open_page, tmp_path, width, dark):
+    runs, site = tmp_path / "runs", tmp_path / "site"
+    folder, failed = made_run(runs, 0, [2.0, 1.0])
+    mark_failed(folder, failed, f"the loss must be finite, got {HOSTILE[1]}")
+    (folder / "log.txt").write_text("line\n" * 40)
+    folder, done = made_run(runs, 1, [3.0, 2.0, 1.0, 0.5])
+    mark_done(folder, done, {})
+    made_run(runs, 2, [2.0, 1.5])
+    note_request(runs, [spec(seed) for seed in range(4)])
+    live = LiveSite(site, [runs], lambda: write_contents(contents(names=()), site))
+    live.update()
+    with serving(live, runs) as address:
+        page = open_page(f"{address}live.html", width=width, dark=dark)
+        wait(page, "document.querySelectorAll('#live-runs tbody tr').length === 3")
+        page.evaluate(OPEN_ALL)
+        wait(page, "document.querySelector('#live-runs pre').innerText.includes('ne')")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert axe_findings(page) == []
+        lines = "e => getComputedStyle(e).borderBottomStyle"
+        cells = page.locator("#live-runs tbody tr:first-child td").all()
+        assert {cell.evaluate(lines) for cell in cells} == {"solid"}
+        page = open_page(f"{address}mine.html", width=width, dark=dark)
+        page.evaluate(OPEN_ALL + DRAW_ALL)
+        settle(page)
+        assert page.locator(".nav a", has_text="Live").count() == 1
+        assert axe_findings(page) == []
+
+
+@contextmanager
+def serving(live, runs):
+    server = LiveServer(live, LiveRuns([runs]), command="qualms report runs --serve")
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    yield server.address
     server.shutdown()
     server.server_close()

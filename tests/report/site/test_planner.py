@@ -2,7 +2,6 @@
 
 import json
 import shlex
-import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -21,13 +20,10 @@ from qualms.report.site.pages.planner import planner
 from qualms.report.site.plans import plan_data, plan_sources
 from qualms.report.site.shell import data_script
 from qualms.spec import Part, RunSpec
+from report.site.made_site import undrawn
 
-CHROMIUM = shutil.which("chromium")
 HOSTILE = "<img src=x onerror=alert(1)> it's"
 CLOSE = {"rel": 1e-9, "abs": 1e-12, "nan_ok": True}
-browser_test = pytest.mark.skipif(
-    CHROMIUM is None, reason="chromium is not installed: apt install chromium"
-)
 
 
 def two_classes(n, seed, *, noise=1.0, digits=3):
@@ -72,46 +68,18 @@ def plans(tmp_path_factory):
 def site(plans):
     folder = plans["three"][0].parent
     files = (folder / "run", plans["three"][0], plans[HOSTILE][0])
-    return write_site(*files, out=folder / "site").parent
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM)
-        yield chromium
-        chromium.close()
+    with undrawn():
+        return write_site(*files, out=folder / "site").parent
 
 
 @pytest.fixture
-def visit(browser):
-    """Open a page; fail on any error of it, and any request beyond the disk."""
-    faults, contexts = [], []
-
-    def opened(path, *, width=1280, dark=False, address=""):
-        context = browser.new_context(
-            viewport={"width": width, "height": 900},
-            color_scheme="dark" if dark else "light",
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: faults.append(message.text))
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("dialog", lambda dialog: faults.append(dialog.message))
-        page.on("request", lambda each: note_request(each.url))
-        page.goto(path.as_uri() + address)
+def visit(open_page):
+    def visited(path, *, address="", **look):
+        page = open_page(path.as_uri() + address, **look)
         page.wait_for_selector(".planner .verdict")
         return page
 
-    def note_request(url):
-        if not url.startswith(("file:", "data:")):
-            faults.append(url)
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert faults == []
+    return visited
 
 
 LOOK = """([name, requests]) => new Promise((done) => qualms.load(name, (packed) => {
@@ -195,7 +163,6 @@ def check(shown, plan, asked):
             assert expert == pytest.approx([expected.with_expert], **CLOSE)
 
 
-@browser_test
 @pytest.mark.browser
 def test_every_setting_shows_the_numbers_of_refer(site, plans, visit):
     page = visit(site / "planner.html")
@@ -247,7 +214,6 @@ def check_words(page):
     return plan
 
 
-@browser_test
 @pytest.mark.browser
 def test_a_reader_asks_with_the_keyboard_and_gets_the_command(site, visit):
     page = visit(site / "planner.html")
@@ -274,7 +240,6 @@ def test_a_reader_asks_with_the_keyboard_and_gets_the_command(site, visit):
     page.wait_for_selector("#planner-figure .unseen:not(:empty)", state="attached")
 
 
-@browser_test
 @pytest.mark.browser
 def test_a_request_is_dragged_and_its_address_passed_on(site, visit):
     page = visit(site / "planner.html")
@@ -298,7 +263,6 @@ def test_a_request_is_dragged_and_its_address_passed_on(site, visit):
         visit(site / "planner.html", address=nonsense)
 
 
-@browser_test
 @pytest.mark.browser
 @pytest.mark.parametrize("dark", [False, True])
 def test_nothing_overflows_or_runs_on_a_phone(site, visit, dark):
@@ -314,10 +278,10 @@ def test_nothing_overflows_or_runs_on_a_phone(site, visit, dark):
     assert check_words(page)["request"]["budget"] == 0.2
 
 
-@browser_test
 @pytest.mark.browser
 def test_a_site_of_one_file_has_the_planner_too(plans, tmp_path, visit):
-    path = write_site(plans["three"][0], out=tmp_path / "one.html", single=True)
+    with undrawn():
+        path = write_site(plans["three"][0], out=tmp_path / "one.html", single=True)
     page = visit(path, address="#page-planner")
     page.locator("input[value=budget]").check()
     assert check_words(page)["request"]["budget"] == 0.2

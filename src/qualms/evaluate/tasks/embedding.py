@@ -1,6 +1,6 @@
 """Judging embeddings: is a wrong nearest neighbour announced by the uncertainty?"""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -10,8 +10,14 @@ from numpy.typing import NDArray
 
 from qualms import scores
 from qualms.arrays import Array, Index
-from qualms.evaluate.drawings import histograms
-from qualms.evaluate.entry import Entry, Histogram, Judgement, ScoreOptions
+from qualms.evaluate.drawings import histograms, recall_curve
+from qualms.evaluate.entry import Curve, Entry, Histogram, Judgement, ScoreOptions
+from qualms.evaluate.neighbours import (
+    average_precisions_of,
+    query_items,
+    retrieved_items,
+    right_ranks_of,
+)
 from qualms.evaluate.subsets import (
     design_of,
     drawn_subsets,
@@ -29,7 +35,6 @@ from qualms.inference import (
     sampling_design,
 )
 from qualms.predictions import Predictions
-from qualms.scores.retrieval import Retrieved, retrieved
 
 ALL_ALIKE = "every nearest neighbour is right, or every one is wrong"
 WHY: dict[Callable[..., Any], str] = {
@@ -53,16 +58,8 @@ def embedding(
 ) -> Judgement:
     """Judge one embedding file; upstream items, if any, serve as the contrast."""
     upstream = predictions.get("upstream")
-    down = known_items(predictions)
-    if upstream is not None:
-        down = down[~upstream[down]]
-    if down.size < (2 if options.gallery is None else 1):
-        raise ValueError(
-            f"{predictions.source}: there must be at least two items of a known class "
-            "that are not upstream, for one to be the other's neighbour, got "
-            f"{down.size}; add items"
-        )
-    search = _retrieved(predictions, down, options)
+    down = query_items(predictions, options.gallery)
+    search = retrieved_items(predictions, down, options.gallery)
     hits = np.zeros(predictions.n)
     hits[down] = search.hits
     entries: list[Entry] = []
@@ -83,6 +80,7 @@ def embedding(
     )
     return Judgement(
         entries=tuple(entries),
+        curves=tuple(_curves(predictions, downstream, hits, options.curve_points)),
         histograms=tuple(_histograms(predictions, downstream, hits > 0.5)),
         notes=(
             *_gallery_note(options),
@@ -91,6 +89,21 @@ def embedding(
         ),
         design=_design(predictions, upstream, down, search.unit),
     )
+
+
+def _curves(
+    predictions: Predictions,
+    downstream: Mapping[str, Index],
+    hits: Array,
+    most: int | None,
+) -> Iterator[Curve]:
+    """Yield R@1 of the queries that are kept, by each uncertainty."""
+    for name, value in predictions.named("uncertainty").items():
+        for subset in drawn_subsets(downstream):
+            index = downstream[subset]
+            yield recall_curve(
+                hits[index], value[index], subset=subset, kind=name, most=most
+            )
 
 
 def _histograms(
@@ -104,43 +117,21 @@ def _histograms(
         yield from histograms(value, parts, drawn_subsets(downstream), name=name)
 
 
-def _retrieved(
-    predictions: Predictions, index: Index, options: ScoreOptions
-) -> Retrieved:
-    if options.gallery is None:
-        return retrieved(*_both(predictions, index))
-    _refuse_shared(predictions, options.gallery)
-    # Items of a gallery are neighbours of many items, but have no neighbours sought.
-    hits = scores.hits_within(_ranks(predictions, index, options), 1)
-    return Retrieved(hits, np.arange(len(hits)))
-
-
-def _ranks(
-    predictions: Predictions, index: Index, options: ScoreOptions
-) -> scores.RightRanks:
-    if options.gallery is None:
-        return scores.right_ranks(*_both(predictions, index))
-    gallery, target = _both(options.gallery, known_items(options.gallery))
-    return scores.right_ranks(
-        *_both(predictions, index), gallery=gallery, gallery_target=target
-    )
-
-
-def _both(predictions: Predictions, index: Index) -> tuple[NDArray[Any], NDArray[Any]]:
-    embedding, target = predictions.arrays["embedding"], predictions.arrays["target"]
-    return embedding[index], target[index]
-
-
 def _among_more(
     predictions: Predictions,
     down: Index,
     downstream: Mapping[str, Index],
     options: ScoreOptions,
 ) -> Iterator[Entry]:
-    """Yield R@k for every requested k."""
+    """Yield R@k for every requested k, and MAP@R where it is requested."""
+    if options.map_at_r:
+        precisions = np.zeros(predictions.n)
+        precisions[down] = average_precisions_of(predictions, down, options.gallery)
+        for subset, index in downstream.items():
+            yield _share(scores.map_at_r, precisions[index], subset, index, {})
     if not options.nearest:
         return
-    ranks = _ranks(predictions, down, options)
+    ranks = right_ranks_of(predictions, down, options.gallery)
     for k in options.nearest:
         hits = np.zeros(predictions.n)
         hits[down] = scores.hits_within(ranks, k)
@@ -168,22 +159,6 @@ def _gallery_note(options: ScoreOptions) -> tuple[str, ...]:
         f"neighbours are sought among the {options.gallery.n} items of "
         f"{options.gallery.source}",
     )
-
-
-def _refuse_shared(predictions: Predictions, gallery: Predictions) -> None:
-    """Raise if an item is in the gallery: it would be its own neighbour."""
-    shared: Sequence[str] = ()
-    queries, candidates = predictions.get("item"), gallery.get("item")
-    if queries is not None and candidates is not None:
-        shared = np.intersect1d(queries, candidates).tolist()
-    same = np.array_equal(predictions.arrays["embedding"], gallery.arrays["embedding"])
-    if shared or same:
-        examples = f"{len(shared)} of them, such as {shared[0]!r}" if shared else "all"
-        raise ValueError(
-            "a gallery must hold other items than those whose neighbours are sought, "
-            f"and {gallery.source} holds {examples}: each would be its own neighbour; "
-            "leave them out, or score the file without a gallery"
-        )
 
 
 def _accuracy(

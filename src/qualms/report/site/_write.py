@@ -10,13 +10,14 @@ from rich.console import Console
 from qualms.atomic import replace_folder, replacing, temporary_path
 from qualms.evaluate import ScoreOptions
 from qualms.report.site._read import SiteRequest, SiteSource, read_contents
-from qualms.report.site.assets import script, style
+from qualms.report.site.assets import chart_script, charts_of, script, style
 from qualms.report.site.contents import TITLE, SiteContents
 from qualms.report.site.page import Page
 from qualms.report.site.registry import all_pages
 from qualms.report.site.shell import (
     SCRIPT,
     STYLE,
+    chart_path,
     data_path,
     data_script,
     file_contents,
@@ -155,6 +156,8 @@ def _write_pages(pages: Sequence[Page], contents: SiteContents, out: Path) -> No
     for folder in ("assets", "data", "files"):
         (out / folder).mkdir()
     texts = {SCRIPT: script(), STYLE: style(), MARK: "A site written by qualms.\n"}
+    kinds = charts_of(page.html.text for page in pages)
+    texts |= {chart_path(kind): chart_script(kind) for kind in kinds}
     for page in pages:
         texts[page.path] = page_text(page, pages, contents)
         at_once = [data for data in page.data if not data.on_demand]

@@ -20,15 +20,21 @@ from qualms.report.site.pages.benchmark import benchmark
 from qualms.report.site.pages.files import files
 from qualms.report.site.pages.items import items
 from qualms.report.site.pages.neighbours import neighbours
+from qualms.report.site.pages.viewer import viewer
 from qualms.report.site.shell import single_text
 
 _LINK = re.compile(r'<a href="#page-([\w-]+)">(.*?)</a>', re.DOTALL)
-PAGE_BYTES = 4_000_000
+PAGE_BYTES = 8_000_000
 """Room that the page of a few files usually needs at most."""
 
 
 def write_page(
-    scored: Scored, path: Path, *, command: str = "", sources: Sequence[Path] = ()
+    scored: Scored,
+    path: Path,
+    *,
+    command: str = "",
+    sources: Sequence[Path] = (),
+    data: Path | None = None,
 ) -> None:
     """Write the page of scored files into one file that opens from disk.
 
@@ -37,7 +43,8 @@ def write_page(
         path: The page.
         command: What made it.
         sources: Where the predictions are, one for each file. With them come the items
-            that tell most, and queries with their nearest neighbours.
+            that tell most, queries with their nearest neighbours, and segmentations.
+        data: Folder of prepared datasets, for pictures of items.
     """
     taken: list[str] = []
     members = []
@@ -47,10 +54,13 @@ def write_page(
         members.append(ScoredFile(slug=taken[-1], results=results, path=source))
     group = FileGroup(slug="files", files=tuple(members), comparison=scored.comparison)
     made = made_now(command)
-    contents = SiteContents(groups=(group,), made=made, linked=False, on_paper=False)
+    contents = SiteContents(
+        groups=(group,), made=made, data=data, linked=False, on_paper=False
+    )
     pages = [replace(page, nav="Scores") for page in files(contents)]
     # A file that needs options, such as logits, is scored but cannot be shown so.
-    more = [page for page in (*neighbours(contents), *items(contents)) if page.data]
+    shown = (*neighbours(contents), *items(contents), *viewer(contents))
+    more = [page for page in shown if page.data]
     _write_alone([*pages, *more], contents, path)
 
 

@@ -1,24 +1,46 @@
-"""The script and the style sheet that all pages share, joined of the files in `assets`.
+"""The scripts and the style sheet of pages, joined of the files in `assets`.
 
-They are classic scripts, one small file for each chart, so that a page opens from disk.
-`base.js` comes first, and defines `qualms`.
+They are classic scripts, so that a page opens from disk. Those that all pages share are
+one file, in which `base.js` comes first and defines `qualms`. A chart is one file of
+`assets/charts`, which only pages with such a chart load.
 """
 
 import re
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 
 FIRST = "base.js"
+_CHART = re.compile(r'data-chart="([a-z]+)"')
 _TEXT = re.compile(r'("(?:\\.|[^"\\])*")')
 
 
 @cache
 def script() -> str:
-    """Return the script of all pages."""
+    """Return the script that all pages share."""
     folder = files("qualms.report.site") / "assets"
     names = sorted(path.name for path in folder.iterdir() if path.name.endswith(".js"))
     names.sort(key=lambda name: name != FIRST)
     return "".join(_shortened((folder / name).read_text("utf-8")) for name in names)
+
+
+@cache
+def chart_kinds() -> tuple[str, ...]:
+    """Return the kinds of charts that there are."""
+    folder = files("qualms.report.site") / "assets" / "charts"
+    return tuple(sorted(path.name.removesuffix(".js") for path in folder.iterdir()))
+
+
+@cache
+def chart_script(kind: str) -> str:
+    """Return the script of a kind of chart."""
+    folder = files("qualms.report.site") / "assets" / "charts"
+    return _shortened((folder / f"{kind}.js").read_text("utf-8"))
+
+
+def charts_of(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the kinds of charts in the texts of pages."""
+    return tuple(sorted({kind for text in texts for kind in _CHART.findall(text)}))
 
 
 @cache

@@ -1,13 +1,20 @@
 """Figures on a page: the place of a chart, its read-out, its tools and its caption."""
 
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+from qualms.report._latex import latex_figure
 from qualms.report.figures import Drawing
 from qualms.report.site.drawn import figure_data
 from qualms.report.site.markup import Child, Html, element, link
 from qualms.report.site.page import DataFile, Download, Fragment
+
+TOOLS = ("table", "csv", "svg")
+"""What readers can do with a figure that is drawn from numbers."""
+_TOOL_WORDS = {"table": "Table", "csv": "CSV", "svg": "SVG"}
 
 
 def chart(  # noqa: PLR0913 - the parts of a figure
@@ -21,7 +28,7 @@ def chart(  # noqa: PLR0913 - the parts of a figure
     on_demand: bool = False,
     level: int = 3,
 ) -> Fragment:
-    """Return a figure that `assets/<kind>.js` draws.
+    """Return a figure that `assets/charts/<kind>.js` draws.
 
     Args:
         kind: The function of `qualms.charts` that draws it.
@@ -41,7 +48,7 @@ def chart(  # noqa: PLR0913 - the parts of a figure
         element("ul", class_="readout"),
         element("p", class_="unseen", aria_live="polite"),
         element("div", caption, class_="caption") if caption else None,
-        _tools(downloads),
+        _tools(TOOLS, downloads),
         class_="chart",
         id=f"{name}-figure",
         data_chart=kind,
@@ -49,6 +56,39 @@ def chart(  # noqa: PLR0913 - the parts of a figure
     )
     data = DataFile(name=name, value=spec, on_demand=on_demand)
     return Fragment(html=figure, data=(data,), downloads=downloads)
+
+
+def source_chart(
+    kind: str,
+    name: str,
+    spec: DataFile,
+    *,
+    tools: Sequence[str] = (),
+    downloads: Mapping[str, tuple[Download, ...]] = MappingProxyType({}),
+    note: Child = None,
+) -> Fragment:
+    """Return a figure in which readers choose the predictions that are shown.
+
+    Args:
+        kind: The function of `qualms.charts` that draws it.
+        name: Its id begins with it.
+        spec: The data that all sources share.
+        tools: What readers can do with what is shown, of `TOOLS`.
+        downloads: Files about each source, by the name of its data.
+        note: Stands below it.
+    """
+    figure = element(
+        "figure",
+        element("div", class_="plot"),
+        element("p", class_="unseen", aria_live="polite"),
+        _tools(tools, (), downloads),
+        id=f"{name}-figure",
+        data_chart=kind,
+        data_spec=spec.name,
+    )
+    below = element("p", note, class_="note") if note else Html()
+    every = tuple(each for files in downloads.values() for each in files)
+    return Fragment(html=figure + below, data=(spec,), downloads=every)
 
 
 def figure_of(
@@ -80,30 +120,44 @@ def figure_of(
 
 
 def on_paper(drawing: Drawing, name: str, folder: Path | None) -> tuple[Download, ...]:
-    """Return a figure as PDF with its caption as text.
+    """Return a figure as PDF with its caption, as text and as LaTeX.
 
     Args:
         drawing: The figure.
         name: Name of its data, after which the files are named.
         folder: Where the PDF lies already; None to draw it, if matplotlib is installed.
     """
-    caption = Download(name=f"{name}.txt", content=drawing.text.encode("utf-8"))
-    if folder is not None:
-        path = folder / f"{drawing.name}.pdf"
-        exists = path.is_file()
-        return (Download(name=f"{name}.pdf", content=path), caption) if exists else ()
-    if find_spec("matplotlib") is None:
-        return ()
-    return Download(name=f"{name}.pdf", content=drawing), caption
+    path = None if folder is None else folder / f"{drawing.name}.pdf"
+    if path is None or not path.is_file():
+        path = None
+        if find_spec("matplotlib") is None:
+            return ()
+    texts = {"txt": drawing.text, "tex": latex_figure(drawing, f"{name}.pdf")}
+    captions = (
+        Download(name=f"{name}.{ending}", content=text.encode("utf-8", "replace"))
+        for ending, text in texts.items()
+    )
+    return Download(name=f"{name}.pdf", content=path or drawing), *captions
 
 
-def _tools(downloads: tuple[Download, ...]) -> Html:
-    tools = [
-        element("button", words, type="button", data_tool=tool)
-        for tool, words in (("table", "Table"), ("csv", "CSV"), ("svg", "SVG"))
+def _tools(
+    tools: Sequence[str],
+    downloads: Sequence[Download],
+    by_source: Mapping[str, Sequence[Download]] = MappingProxyType({}),
+) -> Html:
+    """Return buttons, and links to files; those of a source are shown with it."""
+    buttons = [
+        element("button", _TOOL_WORDS[tool], type="button", data_tool=tool)
+        for tool in tools
     ]
-    links = [file_link(download) for download in downloads]
-    return element("div", tools, links, class_="tools")
+    of_sources = [
+        element("span", map(file_link, files), data_key=key, hidden=True)
+        for key, files in by_source.items()
+        if files
+    ]
+    return element(
+        "div", buttons, map(file_link, downloads), of_sources, class_="tools"
+    )
 
 
 def file_link(download: Download) -> Html:

@@ -4,8 +4,20 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from qualms.report.benchmark_report import BenchmarkReport
-from qualms.report.site.charts import chart
+from qualms.report.figures import (
+    FAINT,
+    MARKERS,
+    SERIES,
+    SOFT,
+    CurveMark,
+    Drawing,
+    Panel,
+    PointMark,
+)
+from qualms.report.site.charts import chart, on_paper
 from qualms.report.site.contents import ShownBenchmark
 from qualms.report.site.page import Fragment, slug
 from qualms.report.site.verdicts import better_of
@@ -33,11 +45,17 @@ class _Priced(NamedTuple):
 
 
 def cost_section(
-    shown: ShownBenchmark, tables: Sequence[Table], place: str
+    shown: ShownBenchmark, tables: Sequence[Table], place: str, *, paper: bool = False
 ) -> Fragment | None:
     """Return the cost plot of the first leaderboard; None without two costs.
 
     It shows the first score of which more, or less, is better; one with a winner first.
+
+    Args:
+        shown: The benchmark.
+        tables: Its main tables.
+        place: The slug of the page on which it stands; names begin with it.
+        paper: Whether it is saved as PDF too.
     """
     for table in tables[:1]:
         for at in _by_winners(table):
@@ -47,12 +65,18 @@ def cost_section(
             if len(rows) < 2 or not better:
                 continue
             head = ", ".join(filter(None, (column.group, column.head)))
+            name = slug(f"{place}-{shown.slug}-cost")
+            lower = better == "lower"
+            drawing = _drawing(shown.report, rows, head, lower=lower)
             return chart(
                 "scatter",
-                slug(f"{place}-{shown.slug}-cost"),
-                _spec(rows, head, lower=better == "lower"),
+                name,
+                _spec(rows, head, lower=lower),
                 title="What it costs",
                 caption=CAPTION,
+                downloads=on_paper(drawing, f"{shown.slug}-costs", None)
+                if paper
+                else (),
             )
     return None
 
@@ -122,6 +146,44 @@ def _spec(rows: Sequence[_Priced], head: str, *, lower: bool) -> dict[str, Any]:
         ],
         "front": _front(rows, lower=lower),
     }
+
+
+def _drawing(
+    report: BenchmarkReport, rows: Sequence[_Priced], head: str, *, lower: bool
+) -> Drawing:
+    """Return the plot for paper."""
+    points = tuple(
+        PointMark(
+            x=row.seconds,
+            y=row.value,
+            low=row.low,
+            high=row.high,
+            colour=SERIES[number] if number < len(SERIES) else FAINT,
+            marker=MARKERS[number % len(MARKERS)],
+            label=row.label,
+        )
+        for number, row in enumerate(rows)
+    )
+    labels = _front(rows, lower=lower)
+    front = [row for label in labels for row in rows if row.label == label]
+    line = CurveMark(
+        x=np.array([row.seconds for row in front]),
+        y=np.array([row.value for row in front]),
+        colour=SOFT,
+        line=":",
+    )
+    panel = Panel(
+        marks=(line, *points), x_label="seconds, log scale", y_label=head, x_log=True
+    )
+    return Drawing(
+        name="costs",
+        title=f"What it costs: {report.title}",
+        caption=CAPTION,
+        rows=((panel,),),
+        simulated=report.simulated,
+        size=(4.6, 2.9),
+        legend_columns=3,
+    )
 
 
 def _detail(row: _Priced) -> str:

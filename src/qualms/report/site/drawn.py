@@ -1,7 +1,7 @@
 """Figures as data for the charts of a page: ranges, classes of colours, marks as lists.
 
 `Drawing` is the one declaration of a figure; `qualms.report._draw` makes PDF of it, and
-this module what `assets/panels.js` draws.
+this module what `assets/charts/panels.js` draws.
 """
 
 import math
@@ -48,7 +48,7 @@ class _Extent(NamedTuple):
 
 
 def figure_data(drawing: Drawing) -> dict[str, Any]:
-    """Return a figure as data for `assets/panels.js`."""
+    """Return a figure as data for `assets/charts/panels.js`."""
     colours = _classes(drawing)
     panels = _with_labels_of_axes(drawing.rows)
     ranges = _ranges(panels)
@@ -81,7 +81,10 @@ def _panel_data(
     title = ", ".join(filter(None, (panel.title, row)))
     return {
         "title": " ".join(title.split()),
-        "x": _axis(panel.x_label, ranges[0], panel.x_ticks),
+        "x": {
+            **_axis(panel.x_label, ranges[0], panel.x_ticks),
+            **({"log": True} if panel.x_log else {}),
+        },
         "y": _axis(panel.y_label, ranges[1], panel.y_ticks),
         "bare": panel.bare,
         "empty": panel.empty,
@@ -125,7 +128,9 @@ def _curve(mark: CurveMark) -> dict[str, Any]:
 
 
 def _point(mark: PointMark) -> dict[str, Any]:
-    return {"kind": "point", **_numbers(mark, "x", "y", "low", "high", "hollow")}
+    across = {"across": True} if mark.across else {}
+    numbers = _numbers(mark, "x", "y", "low", "high", "hollow")
+    return {"kind": "point", **numbers, **across}
 
 
 def _bar(mark: BarMark) -> dict[str, Any]:
@@ -271,8 +276,21 @@ def _range_of(panel: Panel) -> tuple[Range, Range]:
     bars = any(isinstance(mark, BarMark | HistogramMark) for mark in panel.marks)
     lines = any(isinstance(mark, CurveMark | HistogramMark) for mark in panel.marks)
     low, high = _span(y, panel.y_range, on_floor=bars)
-    across = _span(x, panel.x_range, tight=lines)
+    if panel.x_log:
+        across = _log_span(x, panel.x_range)
+    else:
+        across = _span(x, panel.x_range, tight=lines)
     return across, (low, max(min(high, panel.y_most), low + 1e-9))
+
+
+def _log_span(
+    values: Sequence[float], stated: tuple[float | None, float | None]
+) -> Range:
+    """Return a range of a logarithmic axis, with room at both ends."""
+    ends = tuple(None if end is None else math.log10(end) for end in stated)
+    logs = [math.log10(value) for value in values if value > 0]
+    low, high = _span(logs, (ends[0], ends[1]))
+    return 10**low, 10**high
 
 
 def _span(
@@ -331,13 +349,20 @@ def _histogram_extent(mark: HistogramMark) -> _Extent:
     return _Extent(_edges(mark.edges), (mark.base, *tops))
 
 
+def _point_extent(mark: PointMark) -> _Extent:
+    ends = (mark.low, mark.high)
+    if mark.across:
+        return _Extent((mark.x, *ends), (mark.y,))
+    return _Extent((mark.x,), (mark.y, *ends))
+
+
 def _nowhere(_mark: Mark) -> _Extent:
     return _Extent()
 
 
 _EXTENT: Mapping[type, Any] = {
     CurveMark: _curve_extent,
-    PointMark: lambda mark: _Extent((mark.x,), (mark.y, mark.low, mark.high)),
+    PointMark: _point_extent,
     BarMark: _bar_extent,
     HistogramMark: _histogram_extent,
     CloudMark: lambda mark: _Extent(_edges(mark.x), _edges(mark.y)),

@@ -22,7 +22,9 @@ from qualms.report.figures import (
 MOST_SERIES = 6
 """Curves in a panel; figures have six colours."""
 MOST_PANELS = 6
-_SIZE = (3.4, 2.6)
+_WIDEST, _PAGE = 3.4, 6.9
+"""Inches of a panel, and of all panels beside each other: the width of a page."""
+_ASPECT = 2.6 / 3.4
 
 
 class _CurveWords(NamedTuple):
@@ -42,6 +44,12 @@ _ABOUT: Mapping[str, _CurveWords] = {
     "referral_accuracy": _CurveWords("Accuracy after referral", _REFERRAL),
     "referral_auroc": _CurveWords("AUROC after referral", _REFERRAL),
     "referral_nll": _CurveWords("NLL after referral", _REFERRAL),
+    "referral_recall_at_1": _CurveWords(
+        "R@1 after referral",
+        "A person checks the most uncertain queries, and R@1 is of those that are kept."
+        " Where a curve gets better from left to right, the uncertainty finds wrong"
+        " neighbours.",
+    ),
     "reliability": _CurveWords(
         "Reliability",
         "How often predictions of a confidence are right. On the dashed line confidence"
@@ -119,13 +127,20 @@ def _curve_drawing(kind: str, series: Sequence[_DrawnCurve]) -> Drawing:
     first = series[0].curve
     about = _ABOUT.get(kind, _CurveWords(first.label, ""))
     panels = [_panel(kind, title, each) for title, each in _panels(series)]
+    rows = tuple(_rows(panels))
     return Drawing(
         name=f"figure_{kind}",
         title=about.title,
         caption=about.caption,
-        rows=tuple(_rows(panels)),
-        size=_SIZE,
+        rows=rows,
+        size=_size(rows),
     )
+
+
+def _size(rows: Sequence[Sequence[Panel]]) -> tuple[float, float]:
+    """Return the size of panels of a figure that fits a page."""
+    width = min(_WIDEST, _PAGE / max(map(len, rows), default=1))
+    return width, _ASPECT * width
 
 
 def _rows(panels: Sequence[Panel]) -> Iterator[tuple[Panel, ...]]:
@@ -221,12 +236,13 @@ def _histogram_drawing(kind: str, named: Sequence[tuple[str, Histogram]]) -> Dra
         items = "" if bars.subset == "all" else subset_label(bars.subset)
         title = ", ".join(filter(None, (name if several else "", items)))
         panels.append(_histogram_panel(title, bars))
+    rows = tuple(_rows(panels))
     return Drawing(
         name=f"figure_{kind.replace('/', '_')}",
         title=f"Uncertainty: {named[0][1].label}",
         caption=_HISTOGRAM,
-        rows=tuple(_rows(panels)),
-        size=_SIZE,
+        rows=rows,
+        size=_size(rows),
     )
 
 

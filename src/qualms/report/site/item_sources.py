@@ -7,10 +7,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from qualms.report.site.charts import source_chart
 from qualms.report.site.contents import ShownBenchmark, SiteContents
 from qualms.report.site.first_runs import FirstRun, first_runs
-from qualms.report.site.markup import element, name
-from qualms.report.site.page import DataFile, Fragment, fragment, slug
+from qualms.report.site.markup import Html, name
+from qualms.report.site.page import DataFile, Download, Fragment, fragment, slug
 from qualms.runs import stored
 from qualms.spec import parse_split
 
@@ -23,6 +24,7 @@ class ItemSource:
     group: str
     """What it belongs to: a benchmark with its variant, or the files of a user."""
     path: Path
+    simulated: bool = False
 
 
 def item_sources(
@@ -50,15 +52,23 @@ class PageItems:
     richness: int = 0
     """How much is shown of an item, such as a picture: the richest source is first."""
     cases: tuple[DataFile, ...] = ()
+    downloads: tuple[Download, ...] = ()
+    """Files that hold the same."""
 
 
-def source_figure(
+def source_key(page: str, number: int) -> str:
+    """Return the name of the data of a source of a page."""
+    return slug(f"{page} source {number}")
+
+
+def source_figure(  # noqa: PLR0913 - the parts of a figure
     kind: str,
     page: str,
     sources: Sequence[ItemSource],
     shown: Sequence[PageItems | str],
     *,
     rules: str,
+    tools: Sequence[str] = (),
     more: Mapping[str, Any] = MappingProxyType({}),
 ) -> Iterator[Fragment]:
     """Yield a figure in which a source is chosen, its rules, and what is not shown.
@@ -69,16 +79,19 @@ def source_figure(
         sources: The sources of the site.
         shown: What is shown of the first of them, or why it cannot be.
         rules: How it is read.
+        tools: What readers can do with what is shown, as for `source_chart`.
         more: Data that all sources share.
     """
     entries: list[tuple[int, dict[str, str]]] = []
     data: list[DataFile] = []
     reasons: list[Fragment] = []
+    downloads: dict[str, tuple[Download, ...]] = {}
     for number, (source, items) in enumerate(zip(sources, shown, strict=False)):
         if isinstance(items, str):
             reasons.append(fragment(name(source.label), f": {items}", tag="li"))
             continue
-        key = slug(f"{page} source {number}")
+        key = source_key(page, number)
+        downloads[key] = items.downloads
         data += [DataFile(name=key, value=items.value, on_demand=True), *items.cases]
         entry = {"data": key, "label": source.label, "group": source.group}
         entries.append((items.richness, entry))
@@ -86,17 +99,11 @@ def source_figure(
         # The reader sees the first source before choosing one.
         entries.sort(key=lambda each: -each[0])
         ordered = [entry for _, entry in entries]
-        figure = element(
-            "figure",
-            element("div", class_="plot"),
-            element("p", class_="unseen", aria_live="polite"),
-            id=f"{page}-figure",
-            data_chart=kind,
-            data_spec=f"{page}-sources",
-        )
         spec = DataFile(name=f"{page}-sources", value={"sources": ordered, **more})
-        note = element("p", rules, class_="note")
-        yield Fragment(html=figure + note, data=(spec, *data))
+        figure = source_chart(
+            kind, page, spec, tools=tools, downloads=downloads, note=rules
+        )
+        yield fragment(figure, Fragment(html=Html(), data=tuple(data)))
     if reasons:
         yield fragment("These cannot be shown:", tag="p")
         yield fragment(*reasons, tag="ul")
@@ -106,13 +113,14 @@ def source_figure(
 
 
 def _of_benchmark(shown: ShownBenchmark) -> Iterator[ItemSource]:
-    splits = [list(_splits(run)) for run in first_runs(shown)]
+    simulated = shown.report.simulated
+    splits = [list(_splits(run, simulated=simulated)) for run in first_runs(shown)]
     for place in range(max(map(len, splits), default=0)):
         for sources in splits:
             yield from islice(sources, place, place + 1)
 
 
-def _splits(run: FirstRun) -> Iterator[ItemSource]:
+def _splits(run: FirstRun, *, simulated: bool) -> Iterator[ItemSource]:
     for split in run.spec.splits:
         if parse_split(split)[1].partition("/")[0] != "test":
             continue
@@ -122,4 +130,5 @@ def _splits(run: FirstRun) -> Iterator[ItemSource]:
                 label=f"{run.label}, {split}",
                 group=run.group,
                 path=run.folder / file.name,
+                simulated=simulated,
             )

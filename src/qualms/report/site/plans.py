@@ -1,4 +1,4 @@
-"""Planners: for which predictions there is one, and its data for `assets/planner.js`.
+"""Planners: which predictions have one, and its data for `charts/planner.js`.
 
 Python computes the answers to every budget and target (`qualms.referral.plan_choices`),
 and the page looks them up. Numbers are packed, since a page must show what `qualms
@@ -28,7 +28,7 @@ from qualms.report.site.first_runs import first_runs
 from qualms.runs import stored
 from qualms.spec import RunSpec
 
-TASKS = ("classification", "regression")
+TASKS = ("classification", "regression", "embedding")
 MOST = 24
 """Planners of a site; more would take long to compute and to choose from."""
 
@@ -42,6 +42,7 @@ class PlanSource:
     """What it belongs to: a benchmark with its variant, or the files of a user."""
     path: Path
     on: tuple[Path, ...] = ()
+    simulated: bool = False
 
     def choices(self) -> PlanChoices:
         """Return all answers.
@@ -67,7 +68,7 @@ def plan_sources(contents: SiteContents) -> Iterator[PlanSource]:
 
 
 def plan_data(choices: PlanChoices, command: tuple[str, str]) -> dict[str, Any]:
-    """Return all answers as data for `assets/planner.js`."""
+    """Return all answers as data for `assets/charts/planner.js`."""
     first = choices.sets[0]
     return {
         "uncertainty": choices.uncertainty.name,
@@ -183,7 +184,11 @@ def _of_benchmark(shown: ShownBenchmark) -> Iterator[PlanSource]:
         paths = _paths(run.spec, run.folder)
         if paths:
             yield PlanSource(
-                label=run.label, group=run.group, path=paths[0], on=tuple(paths[1:])
+                label=run.label,
+                group=run.group,
+                path=paths[0],
+                on=tuple(paths[1:]),
+                simulated=shown.report.simulated,
             )
 
 

@@ -22,10 +22,13 @@ from qualms.evaluate.segmented import (
     measured_maps,
 )
 from qualms.predictions import Maps, Predictions
+from qualms.report._csv_files import records_csv
 from qualms.report.site._png import png_address
+from qualms.report.site.case_figure import DrawnCase, case_drawing, drawn_case
+from qualms.report.site.charts import on_paper
 from qualms.report.site.item_pictures import ItemPictures
 from qualms.report.site.item_sources import PageItems
-from qualms.report.site.page import DataFile
+from qualms.report.site.page import DataFile, Download
 from qualms.report.site.telling_items import item_marks, item_name, shown_number
 
 EXAMINED_ITEMS = 200
@@ -57,14 +60,23 @@ class _Case(NamedTuple):
 
 
 def segmented_cases(
-    predictions: Predictions, pictures: ItemPictures, key: str
+    predictions: Predictions,
+    pictures: ItemPictures,
+    key: str,
+    *,
+    title: str = "Segmentations",
+    simulated: bool = False,
+    paper: bool = False,
 ) -> PageItems:
     """Return cases that tell most, each as data that is loaded when it is chosen.
 
     Args:
         predictions: Segmentations.
         pictures: Finds the images of items.
-        key: Name of the data of the cases, before their number.
+        key: Name of the data of the cases, before their number, and of their files.
+        title: Title of the figure for paper.
+        simulated: Whether the items are simulated.
+        paper: Whether there is a figure for paper.
 
     Raises:
         ValueError: If there is no item.
@@ -74,16 +86,15 @@ def segmented_cases(
     kind = map_kind(predictions)
     examined = list(_examined(kind, predictions))
     measure = next(iter(measured_maps(kind, predictions.maps[0])))
-    cases, data = [], []
+    cases, data, drawn = [], [], []
     chosen = list(_chosen(examined))
     for number, (why, case) in enumerate(chosen):
-        file = DataFile(
-            name=f"{key}-{number}",
-            value=_packed(kind, predictions, pictures, case),
-            on_demand=True,
-        )
+        panels = _case_panels(kind, predictions, pictures, case)
+        value = _packed(kind, predictions, panels, case)
+        file = DataFile(name=f"{key}-{number}", value=value, on_demand=True)
         data.append(file)
         name = item_name(predictions, case.row)
+        drawn.append(drawn_case(name, panels))
         cases.append({"data": file.name, "label": f"{why}: {name}"})
     few = len(examined) < predictions.n
     among = f"{len(examined)} of {predictions.n} items" if few else "all items"
@@ -97,7 +108,36 @@ def segmented_cases(
         value={"about": about, "cases": cases},
         richness=maps + 10 * bool(pictures.images(predictions, rows)),
         cases=tuple(data),
+        downloads=(
+            _cases_csv(predictions, chosen, key),
+            *(_on_paper(drawn, key, title, simulated=simulated) if paper else ()),
+        ),
     )
+
+
+def _cases_csv(
+    predictions: Predictions, chosen: Sequence[tuple[str, _Case]], key: str
+) -> Download:
+    """Return a line for each case, why it is shown and its numbers."""
+    records = [
+        {
+            "case": item_name(predictions, case.row),
+            "kind": why,
+            "row": case.row,
+            "mean_uncertainty": case.uncertainty,
+            "dice": "" if math.isnan(case.overlap) else case.overlap,
+            **dict(item_marks(predictions, case.row)),
+        }
+        for why, case in chosen
+    ]
+    text = records_csv(records)
+    return Download(name=f"{key}.csv", content=text.encode("utf-8", "replace"))
+
+
+def _on_paper(
+    drawn: Sequence[DrawnCase], key: str, title: str, *, simulated: bool
+) -> tuple[Download, ...]:
+    return on_paper(case_drawing(drawn, title, simulated=simulated), key, None)
 
 
 def _examined(kind: MapKind, predictions: Predictions) -> Iterator[_Case]:
@@ -155,14 +195,23 @@ def _chosen(examined: Sequence[_Case]) -> Iterator[tuple[str, _Case]]:
         yield from ((why, case) for case in remaining)
 
 
-def _packed(
+def _case_panels(
     kind: MapKind, predictions: Predictions, pictures: ItemPictures, case: _Case
-) -> dict[str, Any]:
-    """Return a case as data for `assets/viewer.js`."""
+) -> list[dict[str, Any]]:
+    """Return the panels of a case, with the image where there is one."""
     maps = (predictions.maps or ())[case.row]
     image = pictures.images(predictions, [case.row]).get(case.row)
-    space = maps.expected_entropy.shape
-    panels = list(_panels(kind, maps, image))
+    return list(_panels(kind, maps, image))
+
+
+def _packed(
+    kind: MapKind,
+    predictions: Predictions,
+    panels: Sequence[dict[str, Any]],
+    case: _Case,
+) -> dict[str, Any]:
+    """Return a case as data for `assets/charts/viewer.js`."""
+    space = (predictions.maps or ())[case.row].expected_entropy.shape
     marks = item_marks(predictions, case.row)
     rated = "" if math.isnan(case.overlap) else f", Dice {case.overlap:.3f}"
     about = (
@@ -186,7 +235,18 @@ def _packed(
         "shape": [depth, height, width],
         "across": across,
         "panels": packed,
+        "classes": _shown_classes(kind, panels),
     }
+
+
+def _shown_classes(
+    kind: MapKind, panels: Sequence[Mapping[str, Any]]
+) -> list[tuple[int, str]]:
+    """Return the classes that panels of labels show, with their names."""
+    labels = [panel["pixels"] for panel in panels if panel["kind"] == "labels"]
+    numbers = sorted({int(n) for pixels in labels for n in np.unique(pixels)})
+    name = kind.header.class_name
+    return [(n, name(n) if kind.header.classes else f"class {n}") for n in numbers]
 
 
 def _panels(
@@ -239,7 +299,8 @@ def _label_panels(kind: MapKind, layers: tuple[Layer, ...]) -> Iterator[dict[str
             title = "Raters" if raters <= OUTLINES else f"{OUTLINES} of {raters} raters"
             names = [f"rater {number}" for number in range(1, len(shown) + 1)]
             yield _outlines(title, [rater == 1 for rater in shown], names)
-        yield _outlines("Prediction", [layer.predicted == 1], ["predicted"])
+        names = [kind.header.class_name(1) if kind.header.classes else "predicted"]
+        yield _outlines("Prediction", [layer.predicted == 1], names)
         return
     for number, rater in enumerate(layer.raters[:_RATERS], start=1):
         title = f"Rater {number} of {raters}"

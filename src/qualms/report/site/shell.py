@@ -15,7 +15,7 @@ from pathlib import Path
 from qualms.processes import cores, each
 from qualms.report._draw import drawn_pdf
 from qualms.report.figures import Drawing
-from qualms.report.site.assets import script, style
+from qualms.report.site.assets import chart_script, charts_of, script, style
 from qualms.report.site.contents import Made, SiteContents
 from qualms.report.site.markup import Html, element, html_of, link
 from qualms.report.site.page import DataFile, Page, plain_data
@@ -38,6 +38,10 @@ def page_text(page: Page, pages: Sequence[Page], contents: SiteContents) -> str:
         # In the head, so that the theme is known before anything is drawn.
         element("script", src=SCRIPT),
     ]
+    head += [
+        element("script", src=chart_path(kind), defer=True)
+        for kind in charts_of([page.html.text])
+    ]
     if any(not data.on_demand for data in page.data):
         head.append(element("script", src=data_path(page.slug), defer=True))
     body = [
@@ -50,7 +54,8 @@ def page_text(page: Page, pages: Sequence[Page], contents: SiteContents) -> str:
 
 def single_text(pages: Sequence[Page], contents: SiteContents) -> str:
     """Return a site as one file, with everything inside."""
-    code, look = script(), style()
+    kinds = charts_of(page.html.text for page in pages)
+    code, look = script() + "".join(map(chart_script, kinds)), style()
     policy = (
         f"default-src 'none'; script-src '{_hash(code)}'; style-src '{_hash(look)}';"
         " img-src data:; base-uri 'none'; form-action 'none'"
@@ -79,6 +84,11 @@ def single_text(pages: Sequence[Page], contents: SiteContents) -> str:
     text = _PAGE_LINK.sub(lambda m: f'href="{m[2] or f"#page-{m[1]}"}"', text)
     blocks = "".join(map(_data_block, data.values()))
     return text.replace("</body>", f"{blocks}</body>")
+
+
+def chart_path(kind: str) -> str:
+    """Return the path of the script of a kind of chart in the site."""
+    return f"assets/{kind}.js"
 
 
 def data_path(name: str) -> str:

@@ -31,11 +31,12 @@ qualms.marks.curve = (mark, frame, focus) => {
 
 qualms.marks.point = (mark, frame, focus) => {
   if (mark.x === null || mark.y === null) return [];
-  const x = frame.x(mark.x).toFixed(1);
+  const [x, y] = [frame.x(mark.x).toFixed(1), frame.y(mark.y).toFixed(1)];
+  const ends = (scale) => [mark.low, mark.high].map((end) => scale(end).toFixed(1));
   const nodes = [];
-  if (mark.low !== null && mark.high !== null) nodes.push(qualms.svg("path", { class: qualms.look(mark, "whisker", focus), d: `M${x},${frame.y(mark.low).toFixed(1)}V${frame.y(mark.high).toFixed(1)}` }));
+  if (mark.low !== null && mark.high !== null) nodes.push(qualms.svg("path", { class: qualms.look(mark, "whisker", focus), d: mark.across ? `M${ends(frame.x).join(`,${y}H`)}` : `M${x},${ends(frame.y).join("V")}` }));
   const look = qualms.look(mark, mark.hollow ? "dot hollow" : "dot", focus);
-  nodes.push(qualms.svg("circle", { class: look, cx: x, cy: frame.y(mark.y).toFixed(1), r: 4.5 }, qualms.svg("title", {}, `${mark.name} ${qualms.number(mark.x)}, ${qualms.number(mark.y)} ${qualms.range(mark.low, mark.high)}`)));
+  nodes.push(qualms.svg("circle", { class: look, cx: x, cy: y, r: 4.5 }, qualms.svg("title", {}, `${mark.name} ${qualms.number(mark.x)}, ${qualms.number(mark.y)} ${qualms.range(mark.low, mark.high)}`)));
   return nodes;
 };
 

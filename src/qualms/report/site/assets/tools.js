@@ -29,16 +29,36 @@ qualms.tools.save = (name, text, kind) => {
   setTimeout(() => URL.revokeObjectURL(address), 1000);
 };
 
-/* One SVG of all panels, with the colours that are on the screen. */
+/* Shows the files of the source that the reader has chosen. */
+qualms.tools.of = (figure, key) => { for (const each of figure.querySelectorAll(".tools [data-key]")) each.hidden = each.dataset.key !== key; };
+
+/* Lets the reader choose one of `spec.sources`, and passes its data to `show`. */
+qualms.chooseSource = (spec, figure, show) => {
+  let current = "";
+  const open = (key) => { current = key; qualms.tools.of(figure, key); qualms.load(key, (value) => { if (key === current) show(value); }); };
+  const groups = [...new Set(spec.sources.map((each) => each.group))];
+  const option = (each) => qualms.html("option", { value: each.data }, each.label);
+  const select = qualms.html("select", {}, ...groups.map((group) => qualms.html("optgroup", { label: group }, ...spec.sources.filter((each) => each.group === group).map(option))));
+  select.addEventListener("change", () => open(select.value));
+  open(select.value);
+  return qualms.html("label", { class: "source" }, "Predictions", select);
+};
+
+/* One SVG of what is drawn, with the colours that are on the screen. */
 qualms.tools.picture = (figure) => {
   const properties = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "opacity", "font-size", "font-weight", "font-family", "text-anchor", "paint-order"];
-  const box = figure.querySelector(".plot").getBoundingClientRect();
+  const root = figure.querySelector(".picture") || figure.querySelector(".plot");
+  const box = root.getBoundingClientRect();
   const whole = qualms.svg("svg", { xmlns: "http://www.w3.org/2000/svg", width: box.width, height: box.height, viewBox: `0 0 ${box.width} ${box.height}` });
   whole.append(qualms.svg("rect", { width: "100%", height: "100%", fill: getComputedStyle(document.documentElement).getPropertyValue("--raised").trim() }));
-  for (const node of figure.querySelectorAll(".plot svg, .plot .panel-title")) {
-    const at = node.getBoundingClientRect();
-    const [x, y] = [at.left - box.left, at.top - box.top];
-    if (node.tagName === "P") { whole.append(qualms.svg("text", { x, y: y + 13, "font-size": 13, "font-family": "sans-serif", fill: getComputedStyle(node).color }, node.textContent)); continue; }
+  for (const node of root.querySelectorAll("svg, canvas, i.key, .panel-title, .keys bdi, .keys span:not(:has(*))")) {
+    if (node.parentNode.closest("svg")) continue;
+    const { left, top, width, height } = node.getBoundingClientRect();
+    const [x, y] = [left - box.left, top - box.top];
+    const look = getComputedStyle(node);
+    if (node.tagName === "CANVAS") { whole.append(qualms.svg("image", { href: node.toDataURL(), x, y, width, height })); continue; }
+    if (node.tagName === "I") { whole.append(qualms.svg("rect", { x, y, width, height, fill: look.backgroundColor })); continue; }
+    if (node.tagName !== "svg") { whole.append(qualms.svg("text", { x, y: y + 13, "font-size": 13, "font-family": "sans-serif", fill: look.color }, node.textContent)); continue; }
     const copy = node.cloneNode(true);
     const shown = [node, ...node.querySelectorAll("*")];
     [copy, ...copy.querySelectorAll("*")].forEach((each, i) => {
@@ -46,8 +66,7 @@ qualms.tools.picture = (figure) => {
       for (const property of properties) each.setAttribute(property, style.getPropertyValue(property));
       each.removeAttribute("class");
     });
-    copy.setAttribute("x", x);
-    copy.setAttribute("y", y);
+    for (const [name, value] of Object.entries({ x, y, width, height })) copy.setAttribute(name, value);
     whole.append(copy);
   }
   return new XMLSerializer().serializeToString(whole);

@@ -83,7 +83,7 @@ def _sections(
     if report.figures:
         yield _figures(shown, paper=paper)
     yield from _answers(shown)
-    costs = cost_section(shown, tables, shown.slug)
+    costs = cost_section(shown, tables, shown.slug, paper=paper)
     if costs is not None:
         yield section(f"{shown.slug}-costs", "Costs", costs)
     if placed:

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from qualms.evaluate import PairedDifference, PairedScore
-from qualms.report.site.charts import chart, file_link
+from qualms.report.site.charts import chart, file_link, on_paper
 from qualms.report.site.contents import SiteContents
+from qualms.report.site.difference_figure import difference_drawing
 from qualms.report.site.markup import Html, element, name
 from qualms.report.site.page import Fragment, Page, fragment, section, slug
 from qualms.report.site.paired import (
@@ -45,23 +46,28 @@ def compare(contents: SiteContents) -> Iterator[Page]:
         order=55,
         lead=LEAD,
         simulated=any(each.simulated for each in compared),
-        body=(*_sections(compared), *_alone(alone)),
+        body=(*_sections(compared, paper=contents.on_paper), *_alone(alone)),
     )
 
 
-def _sections(compared: Sequence[ComparedRows]) -> Iterator[Fragment]:
+def _sections(compared: Sequence[ComparedRows], *, paper: bool) -> Iterator[Fragment]:
     """Yield a section for each benchmark, and one for files; the first part is open."""
     for group in dict.fromkeys(each.group for each in compared):
         parts = [each for each in compared if each.group == group]
         yield section(
             slug(f"compare-of-{group}"),
             group[:200],
-            *(_comparison(each, first=each is compared[0]) for each in parts),
+            *(
+                _comparison(each, first=each is compared[0], paper=paper)
+                for each in parts
+            ),
         )
 
 
-def _comparison(compared: ComparedRows, *, first: bool) -> Fragment:
+def _comparison(compared: ComparedRows, *, first: bool, paper: bool) -> Fragment:
     reference = next(iter(compared.rows))
+    forest = f"{compared.slug}-forest"
+    drawing = difference_drawing(compared, reference)
     table = reference_table(compared, reference)
     every = exports(pair_table(compared), f"{compared.slug}-pairs")
     return fragment(
@@ -70,9 +76,10 @@ def _comparison(compared: ComparedRows, *, first: bool) -> Fragment:
         *(element("p", note, class_="note") for note in compared.notes),
         chart(
             "forest",
-            f"{compared.slug}-forest",
+            forest,
             _spec(compared),
             caption=CAPTION if first else None,
+            downloads=on_paper(drawing, forest, None) if paper else (),
             on_demand=not first,
         ),
         Fragment(html=Html(), downloads=every),
@@ -105,7 +112,7 @@ def _spaced(downloads: Sequence[Any]) -> list[Html | str]:
 
 
 def _spec(compared: ComparedRows) -> dict[str, Any]:
-    """Return the data of `assets/forest.js`."""
+    """Return the data of `assets/charts/forest.js`."""
     rows = list(compared.rows)
     words = [score_words(score) for score in compared.scores]
     items = list(dict.fromkeys(set_ for _, _, set_ in words))

@@ -52,7 +52,8 @@ def _sections(contents: SiteContents) -> Iterator[Fragment]:
         yield fragment(findings)
     letters = 0
     for shown in contents.benchmarks:
-        parts = _benchmark(shown, with_board=letters < PAGE_LETTERS)
+        with_board = letters < PAGE_LETTERS
+        parts = _benchmark(shown, with_board=with_board, paper=contents.on_paper)
         made = section(
             f"index-{shown.slug}", shown.report.title, *parts, about=shown.report.note
         )
@@ -88,14 +89,14 @@ def _findings(contents: SiteContents) -> Iterator[Sentence]:
 
 
 def _benchmark(
-    shown: ShownBenchmark, *, with_board: bool
+    shown: ShownBenchmark, *, with_board: bool, paper: bool
 ) -> Iterator[Fragment | Html | None]:
     report = shown.report
     tables = main_tables(report)
     yield element("p", link(f"{shown.slug}.html", f"Everything about {report.name}"))
     if tables and with_board:
         yield leaderboard(shown, tables, "index")
-        yield cost_section(shown, tables, "index")
+        yield cost_section(shown, tables, "index", paper=paper)
 
 
 def _files(contents: SiteContents) -> Html:

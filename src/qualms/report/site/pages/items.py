@@ -4,12 +4,14 @@ from collections.abc import Iterator
 
 from qualms.predictions import read
 from qualms.report.site.contents import SiteContents
+from qualms.report.site.item_files import item_files
 from qualms.report.site.item_pictures import ItemPictures
 from qualms.report.site.item_sources import (
     ItemSource,
     PageItems,
     item_sources,
     source_figure,
+    source_key,
 )
 from qualms.report.site.page import Page
 from qualms.report.site.telling_items import SHOWN, telling_items
@@ -32,7 +34,10 @@ def items(contents: SiteContents) -> Iterator[Page]:
     if not sources:
         return
     pictures = ItemPictures(contents.data)
-    shown = [_items(source, pictures) for source in sources[:MOST]]
+    shown = [
+        _items(source, pictures, source_key("items", number))
+        for number, source in enumerate(sources[:MOST])
+    ]
     yield Page(
         path="items.html",
         title="Certain mistakes, uncertain successes",
@@ -44,7 +49,7 @@ def items(contents: SiteContents) -> Iterator[Page]:
     )
 
 
-def _items(source: ItemSource, pictures: ItemPictures) -> PageItems | str:
+def _items(source: ItemSource, pictures: ItemPictures, key: str) -> PageItems | str:
     """Return the items of a source, or why there are none."""
     try:
         predictions = read(source.path)
@@ -53,4 +58,8 @@ def _items(source: ItemSource, pictures: ItemPictures) -> PageItems | str:
         )
     except (ValueError, LookupError, OSError) as error:
         return str(error)
-    return PageItems(value=value, richness=int(any(value["pictures"])))
+    return PageItems(
+        value=value,
+        richness=int(any(value["pictures"])),
+        downloads=item_files(value, key, f"{source.group}, {source.label}"),
+    )

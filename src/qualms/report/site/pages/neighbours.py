@@ -4,12 +4,14 @@ from collections.abc import Iterator
 
 from qualms.predictions import read
 from qualms.report.site.contents import SiteContents
+from qualms.report.site.item_files import item_files
 from qualms.report.site.item_pictures import ItemPictures
 from qualms.report.site.item_sources import (
     ItemSource,
     PageItems,
     item_sources,
     source_figure,
+    source_key,
 )
 from qualms.report.site.page import Page
 from qualms.report.site.query_gallery import NEIGHBOURS, SHOWN, query_gallery
@@ -31,7 +33,10 @@ def neighbours(contents: SiteContents) -> Iterator[Page]:
     if not sources:
         return
     pictures = ItemPictures(contents.data)
-    shown = [_queries(source, pictures) for source in sources[:MOST]]
+    shown = [
+        _queries(source, pictures, source_key("neighbours", number))
+        for number, source in enumerate(sources[:MOST])
+    ]
     yield Page(
         path="neighbours.html",
         title="Nearest neighbours",
@@ -43,7 +48,7 @@ def neighbours(contents: SiteContents) -> Iterator[Page]:
     )
 
 
-def _queries(source: ItemSource, pictures: ItemPictures) -> PageItems | str:
+def _queries(source: ItemSource, pictures: ItemPictures, key: str) -> PageItems | str:
     """Return the queries of a source, or why there are none."""
     try:
         predictions = read(source.path)
@@ -52,4 +57,8 @@ def _queries(source: ItemSource, pictures: ItemPictures) -> PageItems | str:
         )
     except (ValueError, LookupError, OSError) as error:
         return str(error)
-    return PageItems(value=value, richness=int(any(value["pictures"])))
+    return PageItems(
+        value=value,
+        richness=int(any(value["pictures"])),
+        downloads=item_files(value, key, f"{source.group}, {source.label}"),
+    )

@@ -3,9 +3,18 @@
 from collections.abc import Iterator
 from itertools import islice
 
+from qualms.report.site.charts import TOOLS, on_paper, source_chart
 from qualms.report.site.contents import SiteContents
-from qualms.report.site.markup import element, name
-from qualms.report.site.page import DataFile, Fragment, Page, fragment, slug
+from qualms.report.site.markup import Html, element, name
+from qualms.report.site.page import (
+    DataFile,
+    Download,
+    Fragment,
+    Page,
+    fragment,
+    slug,
+)
+from qualms.report.site.plan_figure import plan_drawing
 from qualms.report.site.plans import MOST, PlanSource, plan_data, plan_sources
 
 LEAD = (
@@ -17,7 +26,7 @@ RULES = (
     " holds with the stated confidence for a request that was made without looking at"
     " them. It says nothing of another population: the other sets show what becomes of"
     " it there. Items of equal uncertainty are referred together or not at all."
-    " The command qualms docs refer prints the rule and its proof."
+    " The command qualms docs promise prints the proof."
 )
 
 
@@ -27,15 +36,20 @@ def planner(contents: SiteContents) -> Iterator[Page]:
     entries: list[tuple[bool, dict[str, str]]] = []
     data: list[DataFile] = []
     reasons: list[Fragment] = []
+    files: dict[str, tuple[Download, ...]] = {}
     for source in islice(sources, MOST):
         try:
-            value = plan_data(source.choices(), source.command)
+            choices = source.choices()
         except ValueError as error:
             reasons.append(_reason(source, str(error)))
             continue
+        value = plan_data(choices, source.command)
         taken = [each.name for each in data]
         key = slug(f"plan {source.label}", taken)
         data.append(DataFile(name=key, value=value, on_demand=True))
+        if contents.on_paper:
+            drawing = plan_drawing(choices, source.label, simulated=source.simulated)
+            files[key] = on_paper(drawing, key, None)
         entry = {"data": key, "label": source.label, "group": source.group}
         entries.append((not value["scores"], entry))
     if not sources:
@@ -49,7 +63,7 @@ def planner(contents: SiteContents) -> Iterator[Page]:
         simulated=contents.simulated,
         body=(
             # Those with a target to promise come first, as the first one is shown.
-            *([_figure(_first_false(entries), data)] if entries else []),
+            *([_figure(_first_false(entries), data, files)] if entries else []),
             *_missing(sources, reasons),
         ),
     )
@@ -59,19 +73,17 @@ def _first_false(entries: list[tuple[bool, dict[str, str]]]) -> list[dict[str, s
     return [entry for _, entry in sorted(entries, key=lambda each: each[0])]
 
 
-def _figure(entries: list[dict[str, str]], data: list[DataFile]) -> Fragment:
-    """Return the element that `assets/planner.js` fills."""
-    figure = element(
-        "figure",
-        element("div", class_="plot"),
-        element("p", class_="unseen", aria_live="polite"),
-        id="planner-figure",
-        data_chart="planner",
-        data_spec="planner-plans",
-    )
+def _figure(
+    entries: list[dict[str, str]],
+    data: list[DataFile],
+    files: dict[str, tuple[Download, ...]],
+) -> Fragment:
+    """Return the element that `assets/charts/planner.js` fills."""
     spec = DataFile(name="planner-plans", value={"plans": entries})
-    rules = element("p", RULES, class_="note")
-    return Fragment(html=figure + rules, data=(spec, *data))
+    figure = source_chart(
+        "planner", "planner", spec, tools=TOOLS, downloads=files, note=RULES
+    )
+    return fragment(figure, Fragment(html=Html(), data=tuple(data)))
 
 
 def _reason(source: PlanSource, error: str) -> Fragment:

@@ -36,14 +36,14 @@ def viewer(contents: SiteContents) -> Iterator[Page]:
         return
     pictures = ItemPictures(contents.data)
     shown = [
-        _cases(source, pictures, f"viewer-case-{number}")
+        _cases(source, pictures, f"viewer-case-{number}", paper=contents.on_paper)
         for number, source in enumerate(sources[:MOST])
     ]
     numbers = np.arange(256)
     heat = shades(numbers[None] / STEPS, (0.0, 1.0), heat=True)[0]
     palettes = {"heat": heat, "labels": label_picture(numbers)}
     figure = source_figure(
-        "viewer", "viewer", sources, shown, rules=RULES, more=palettes
+        "viewer", "viewer", sources, shown, rules=RULES, tools=("svg",), more=palettes
     )
     yield Page(
         path="viewer.html",
@@ -56,9 +56,18 @@ def viewer(contents: SiteContents) -> Iterator[Page]:
     )
 
 
-def _cases(source: ItemSource, pictures: ItemPictures, key: str) -> PageItems | str:
+def _cases(
+    source: ItemSource, pictures: ItemPictures, key: str, *, paper: bool
+) -> PageItems | str:
     """Return the cases of a source, or why there are none."""
     try:
-        return segmented_cases(read(source.path), pictures, key)
+        return segmented_cases(
+            read(source.path),
+            pictures,
+            key,
+            title=f"{source.group}, {source.label}",
+            simulated=source.simulated,
+            paper=paper,
+        )
     except (ValueError, OSError) as error:
         return str(error)

@@ -1,17 +1,5 @@
 // Items as tiles: a picture, a name and a few values; in a gallery with their neighbours.
 
-/* Lets the reader choose one of `spec.sources`, and passes its data to `show`. */
-qualms.chooseSource = (spec, show) => {
-  let current = "";
-  const open = (key) => { current = key; qualms.load(key, (value) => { if (key === current) show(value); }); };
-  const groups = [...new Set(spec.sources.map((each) => each.group))];
-  const option = (each) => qualms.html("option", { value: each.data }, each.label);
-  const select = qualms.html("select", {}, ...groups.map((group) => qualms.html("optgroup", { label: group }, ...spec.sources.filter((each) => each.group === group).map(option))));
-  select.addEventListener("change", () => open(select.value));
-  open(select.value);
-  return qualms.html("label", { class: "source" }, "Predictions", select);
-};
-
 qualms.tile = (tile, pictures) => {
   const { html } = qualms;
   const sign = tile.right ? "✓ right" : "✗ wrong";
@@ -33,6 +21,6 @@ qualms.charts.items = (box, spec, figure) => {
     speaker.textContent = value.about;
   };
   box.classList.add("items");
-  box.append(qualms.chooseSource(spec, show), body);
+  box.append(qualms.chooseSource(spec, figure, show), body);
   return () => {};
 };

@@ -9,6 +9,7 @@ qualms.charts.viewer = (box, spec, figure) => {
   const facts = html("p", { class: "about" });
   const controls = html("div", { class: "dials" });
   const panels = html("div", { class: "scans" });
+  const classes = html("ul", { class: "keys", "aria-label": "Classes" });
   const output = html("p", { class: "small value", "aria-live": "off" });
   box.classList.add("viewer");
 
@@ -71,11 +72,12 @@ qualms.charts.viewer = (box, spec, figure) => {
     }
   };
 
+  const className = (value) => { const one = scan.classes.find(([number]) => number === value); return one ? one[1] : `class ${value}`; };
   const said = (panel, i) => {
     const value = panel.numbers[i];
     if (panel.kind === "heat") return value === 255 ? "–" : qualms.number((value / 254) * panel.largest, 2);
     if (panel.kind === "regions") return panel.names.filter((_, bit) => (value >> bit) & 1).join(", ") || "none";
-    return panel.kind === "labels" ? `class ${value}` : "";
+    return panel.kind === "labels" ? className(value) : "";
   };
   const point = (event) => {
     const bounds = event.currentTarget.getBoundingClientRect();
@@ -121,6 +123,8 @@ qualms.charts.viewer = (box, spec, figure) => {
     output.textContent = "Point at a pixel to read its values.";
     dials();
     panels.replaceChildren(...parts);
+    const key = (value) => svg("svg", { class: "key", viewBox: "0 0 9 9", "aria-hidden": "true" }, svg("rect", { width: 9, height: 9, fill: `rgb(${spec.labels[value]})` }));
+    classes.replaceChildren(...scan.classes.map(([value, each]) => html("li", {}, key(value), html("bdi", {}, each))));
     speaker.textContent = `${scan.name}. ${scan.about}`;
   };
   const open = (number) => {
@@ -137,6 +141,6 @@ qualms.charts.viewer = (box, spec, figure) => {
     shelf.replaceChildren(html("label", { class: "source" }, "Case", select), step("‹", "previous case", -1), step("›", "next case", 1), html("p", { class: "small" }, source.about));
     open(0);
   };
-  box.append(qualms.chooseSource(spec, choose), shelf, facts, controls, panels, output);
+  box.append(qualms.chooseSource(spec, figure, choose), shelf, facts, controls, html("div", { class: "picture" }, panels, classes), output);
   return () => {};
 };

@@ -14,7 +14,7 @@ qualms.charts.panels = (box, spec, figure) => {
   const series = () => [...new Set(spec.panels.flatMap((panel) => named(panel, ["curve", "point", "bar", "histogram", "cloud"]).map((mark) => mark.name)))];
   const curves = (panel) => named(panel, ["curve"]);
   const nearest = (mark, x) => mark.x.reduce((best, value, i) => (value !== null && mark.y[i] !== null && (best < 0 || Math.abs(value - x) < Math.abs(mark.x[best] - x)) ? i : best), -1);
-  const xAt = (panel) => panel.x.range[0] + share * (panel.x.range[1] - panel.x.range[0]);
+  const xAt = ({ x }) => { const [low, high] = x.range; return x.log ? low * (high / low) ** share : low + share * (high - low); };
 
   const drawPanel = (panel, number, width) => {
     const height = panel.picture ? width * panel.picture : Math.round(Math.min(320, Math.max(150, width * spec.aspect)));

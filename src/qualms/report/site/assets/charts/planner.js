@@ -44,7 +44,7 @@ qualms.charts.planner = (box, spec, figure) => {
   const rows = {};
 
   const part = (title, body) => html("div", { class: "part" }, html("h2", {}, title), body);
-  const [side, words, cards, plot, counts, notes] = ["side", "say", "sets", "", "counts", "small"].map((name) => html("div", { class: name }));
+  const [side, words, cards, plot, counts, notes] = ["side", "say", "sets", "picture", "counts", "small"].map((name) => html("div", { class: name }));
   const output = html("output", { for: "planner-slider" });
   const command = html("code");
   box.classList.add("planner");
@@ -157,7 +157,9 @@ qualms.charts.planner = (box, spec, figure) => {
     };
     plot.onpointerdown = move;
     plot.onpointermove = (event) => { if (event.buttons) move(event); };
-    plot.replaceChildren(shown);
+    const legend = plan.sets.map((set, number) => html("li", {}, html("i", { class: `key ${colour(number)}` }), html("bdi", {}, set.label)));
+    plot.replaceChildren(shown, html("ul", { class: "keys" }, ...legend));
+    spec.panels = [{ title: label, marks: curves[at].map((mark) => ({ ...mark, kind: "curve" })) }];
   };
 
   const show = () => {
@@ -199,6 +201,7 @@ qualms.charts.planner = (box, spec, figure) => {
   };
   const open = (chosen) => {
     entry = chosen;
+    qualms.tools.of(figure, entry.data);
     qualms.load(entry.data, (packed) => {
       if (entry !== chosen) return;
       plan = planner.open(packed);
