@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from scipy.ndimage import map_coordinates
+from scipy.ndimage import gaussian_filter, map_coordinates
 
 from qualms.corruptions import corrupt
 from qualms.corruptions._plasma import plasma
@@ -230,3 +230,16 @@ def test_chance_changes_as_much_as_that_of_imagecorruptions(name):
     ]
     share = 0.15 if corruption in ("fog", "snow", "motion_blur") else 0.03
     assert np.mean(changed) == pytest.approx(float(CASES[name]), rel=share)
+
+
+MEDICAL = dict(np.load(Path(__file__).with_name("torchio.npz")))
+
+
+@pytest.mark.parametrize("name", MEDICAL)
+def test_volumes_are_those_of_torchio(name):
+    """With the same parameters, by `bench/corruption_torchio.py`."""
+    smooth = gaussian_filter(np.random.default_rng(0).random((24, 28, 20)), 2)
+    image = (smooth - smooth.min()) / np.ptp(smooth)
+    corruption, severity = name.rsplit("-")
+    ours = corrupt(image[..., None], corruption, int(severity), item="a")[..., 0]
+    np.testing.assert_allclose(ours[::2, ::2, ::2], MEDICAL[name], atol=1e-5)
