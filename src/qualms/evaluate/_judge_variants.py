@@ -128,7 +128,8 @@ def _crew_for(
 def _is_portable(benchmark: Benchmark) -> bool:
     """Return whether other processes can surely import the benchmark's protocol."""
     protocol = benchmark.protocol
-    return protocol is None or protocol.__module__.startswith("qualms.")
+    loads = protocol.func if isinstance(protocol, partial) else protocol
+    return loads is None or loads.__module__.startswith("qualms.")
 
 
 def _judge_part(part: RunPlan, *, runs: Path, options: ScoreOptions) -> Group:
