@@ -78,7 +78,9 @@ def refer(
     ] = 0,
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="Print JSON (`qualms docs plan_files`), nothing else."),
+        typer.Option(
+            "--json", help="Print JSON (`qualms docs plan_files`), nothing else."
+        ),
     ] = False,
 ) -> None:
     """Choose which items an expert must see.

@@ -105,7 +105,7 @@ class TimmClassifier(NamedTuple):
     prepare: Callable[[Any], Tensor]
     """From a picture of Pillow to (3, H, W), resized, cropped and normalised."""
     note: str
-    """What the user should know of the weights, or ''."""
+    """Note for the user about the weights, or ''."""
 
 
 def timm_classifier(name: str, weights: str) -> TimmClassifier:

@@ -130,15 +130,15 @@ def predict_pictures(
 
 
 def _model(request: PictureRequest) -> OnnxClassifier | TimmClassifier:
-    """Return the network, and how its pictures are prepared."""
+    """Return the network with the preparation of its pictures."""
     colours = {"--mean": request.mean, "--std": request.deviation}
     if not request.network.lower().endswith(".onnx"):
-        stated = [name for name, values in colours.items() if values]
-        stated += ["--outputs"] if request.outputs else []
-        if stated:
+        surplus = [name for name, values in colours.items() if values]
+        surplus += ["--outputs"] if request.outputs else []
+        if surplus:
             raise ValueError(
-                f"{stated[0]} is for files .onnx; networks of timm state it themselves,"
-                " leave it out"
+                f"{surplus[0]} is for files .onnx; networks of timm state it"
+                " themselves, leave it out"
             )
         return make_classifier(request.network, request.weights)
     if request.weights != "pretrained":
@@ -199,7 +199,7 @@ def _picture_set(root: Path, split: str | None, default: str) -> _PictureSet:
 
 
 def _check_targets(sets: Iterable[_PictureSet]) -> None:
-    """Refuse items of which some have a target and others have none."""
+    """Raise if some items have a target and others have none."""
     for pictures in sets:
         with_target = [item for item in pictures.items if item.target]
         if with_target and len(with_target) < len(pictures.items):

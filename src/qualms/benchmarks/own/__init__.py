@@ -64,7 +64,7 @@ _NONE = GivenData(
 
 
 def own(*, given: GivenData | None = None) -> Benchmark:
-    """Version 1: the methods that most people try first, and any other by name.
+    """Return the benchmark; version 1 has the usual methods, and any other by name.
 
     Args:
         given: the data; without them the benchmark can be listed, and cannot be run.
