@@ -190,14 +190,14 @@ class RayCluster:
     nodes: list["subprocess.Popen[bytes]"] = field(default_factory=list)
     """The head, and the other nodes; each leads a session of its own."""
 
-    def start(self, *words: str) -> None:
-        """Start a node, and wait until it has joined."""
+    def start(self, *words: str, within: Sequence[str] = ()) -> None:
+        """Start a node by the command `within`, and wait until it has joined."""
         ray = str(Path(sys.executable).with_name("ray"))
         store = ["--object-store-memory", str(80 * 2**20), "--block"]
         log = self.folder / f"node{len(self.nodes)}.log"
         with log.open("wb") as file:
             process = subprocess.Popen(
-                [ray, "start", *words, *store],
+                [*within, ray, "start", *words, *store],
                 env=self.environment,
                 stdout=file,
                 stderr=subprocess.STDOUT,
@@ -206,9 +206,9 @@ class RayCluster:
         self.nodes.append(process)
         wait_until_up(log, process)
 
-    def add_node(self) -> None:
+    def add_node(self, *within: str) -> None:
         """Start a node with a core."""
-        self.start("--address", self.address, "--num-cpus", "1")
+        self.start("--address", self.address, "--num-cpus", "1", within=within)
 
     def node_of(self, pid: int) -> "subprocess.Popen[bytes]":
         """Return the node that a process belongs to."""
@@ -221,8 +221,8 @@ class RayCluster:
 
 
 @contextmanager
-def ray_cluster(folder: Path) -> Iterator[RayCluster]:
-    """Start a head and two nodes; end them by their sessions."""
+def ray_cluster(folder: Path, *, nodes: int = 2) -> Iterator[RayCluster]:
+    """Start a head and nodes; end them by their sessions."""
     folder.mkdir(parents=True, exist_ok=True)
     token = folder / "token"
     token.touch(mode=0o600)
@@ -240,7 +240,7 @@ def ray_cluster(folder: Path) -> Iterator[RayCluster]:
     try:
         head = ["--head", "--port", port, "--num-cpus", "0"]
         cluster.start(*head, "--include-dashboard", "false")
-        for _ in range(2):
+        for _ in range(nodes):
             cluster.add_node()
         yield cluster
     finally:

@@ -101,6 +101,8 @@ _NAMES = (
     (r"\.qualms-[\w.]+-\d+-[0-9a-f]{32}", "archive"),
     (r"\b[0-9a-f]{16}\b", "HASH"),
     (r"-[0-9a-f]{8}\b", "-HASH"),
+    (r"\b\d+\.\d+\.\d+\.\d+\b", "ADDRESS"),
+    (r"; \d+ s$", ""),
 )
 
 

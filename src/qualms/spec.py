@@ -98,7 +98,7 @@ class RunSpec:
     version: int = 1
     """Version of the benchmark; numbers of different versions are never mixed."""
     _hash: str = field(default="", init=False, repr=False, compare=False)
-    """The hash, once it was asked for: thousands of runs are looked up by it."""
+    """The hash after its first use: thousands of runs are looked up by it."""
 
     def __post_init__(self) -> None:
         for name in self.datasets:
@@ -141,7 +141,7 @@ class RunSpec:
         Such runs may differ in their seed and in the rule that chooses the epoch.
         """
         shared = {k: v for k, v in self.training.items() if k != "select_by"}
-        return replace(self, seed=0, training=shared).to_json()
+        return _canonical({**self._fields(), "seed": 0, "training": shared})
 
     @property
     def hash(self) -> str:
@@ -170,7 +170,7 @@ class RunSpec:
         return {"": self.dataset, **self.datasets}
 
     def _of_training(self) -> "RunSpec":
-        """Return the spec without what is predicted of corrupted splits."""
+        """Return the spec without its corrupted splits and the code of corruptions."""
         splits = tuple(s for s in self.splits if parse_corrupted(s) is None)
         if splits == self.splits:
             return self
@@ -182,8 +182,23 @@ class RunSpec:
         return replace(self, splits=splits, sources=sources)
 
     def _fields(self) -> dict[str, Any]:
-        fields = asdict(self)
-        del fields["_hash"]
+        # By hand: `asdict` copies every option, which counts for thousands of runs.
+        fields: dict[str, Any] = {
+            "benchmark": self.benchmark,
+            "dataset": _part_fields(self.dataset),
+            "network": _part_fields(self.network),
+            "method": _part_fields(self.method),
+            "seed": self.seed,
+            "training": self.training,
+            "splits": self.splits,
+            "start": self.start,
+            "items": None if self.items is None else asdict(self.items),
+            "datasets": {
+                name: _part_fields(part) for name, part in self.datasets.items()
+            },
+            "sources": self.sources,
+            "version": self.version,
+        }
         # Specs without them keep the hash that they had before these fields existed.
         for name in ("datasets", "sources"):
             if not fields[name]:
@@ -210,7 +225,7 @@ class CorruptedSplit(NamedTuple):
 
 
 def parse_corrupted(split: str) -> CorruptedSplit | None:
-    """Return which items of which split are corrupted how; None if they are not.
+    """Return the parts of the name of a corrupted split; None for any other split.
 
     >>> parse_corrupted("test+fog-3")
     CorruptedSplit(of='test', corruption='fog', severity=3)
@@ -230,6 +245,10 @@ def parse_split(split: str) -> tuple[str, str]:
     """
     dataset, _, name = split.rpartition(":")
     return dataset, name
+
+
+def _part_fields(part: Part) -> dict[str, Any]:
+    return {"name": part.name, "options": part.options}
 
 
 def _canonical(fields: Mapping[str, Any]) -> str:

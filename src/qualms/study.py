@@ -196,6 +196,9 @@ class TableRow:
     weights_of: str = ""
     """Row whose trained weights this row reuses, seed by seed. Such runs are not
     trained: `start` names the run with the weights, and `epochs` is 0."""
+    trains: bool = True
+    """False for a row whose runs predict with the weights that their network starts
+    from: they have no epochs."""
     beyond: bool = False
     """True for rows the paper does not have."""
 
@@ -239,6 +242,11 @@ class Preset:
         return _named(self.every_variant, name, f"variants of preset {self.name}")
 
 
+_UNTRAINED: Mapping[str, Any] = {
+    **{"epochs": 0, "select_by": "last", "features": "learned", "augment": []},
+    **{"schedule": "constant", "partial": True},
+}
+"""Options of training of runs that train nothing."""
 USUAL_SEEDS = (0, 1, 2)
 """Seeds of data that a user brings, where none are named."""
 
@@ -665,6 +673,7 @@ class RunPlan:
             training={
                 **{**preset.training, **variant.training, **config.of("")},
                 **self.overrides.training,
+                **({} if row.trains else _UNTRAINED),
             },
             version=self.benchmark.version,
             **self._staged(place, seed),

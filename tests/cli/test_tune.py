@@ -175,3 +175,33 @@ def test_mistakes_end_in_a_sentence_and_code_2(arguments, said, capsys, monkeypa
         main()
     assert stopped.value.code == 2
     assert said in capsys.readouterr().err
+
+
+def test_trials_are_made_by_the_launcher_that_is_asked_for(tune, monkeypatch):
+    engines = []
+
+    def noted(specs, *, engine, workers, **rest):
+        engines.append((engine.launcher, engine.address, engine.cpus, workers))
+        raise ValueError("enough")  # before anything is made
+
+    monkeypatch.setattr(_tuning, "run_all", noted)
+    tune("--trials", "2")
+    tune("--trials", "2", "--launcher", "ray", "--address", "head:6379", "--cpus", "2")
+    tpe = ("--sampler", "tpe", "--launcher", "ray")
+    tune("--trials", "9", *tpe)
+    tune("--trials", "8", *tpe, "--workers", "3")
+    assert engines[:2] == [("local", "", None, 1), ("ray", "head:6379", 2.0, None)]
+    assert [workers for *_, workers in engines[2:]] == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--launcher", "rya"), "launcher must be local or ray, got 'rya'"),
+        (("--address", "head:6379"), "are for the launcher ray"),
+        (("--sampler", "nsga"), "no sampler 'nsga'. Did you mean 'nsga2'"),
+    ],
+)
+def test_a_launcher_that_is_none_gets_a_sentence(tune, words, said):
+    result = tune(*words)
+    assert said in str(result.exception)

@@ -1,8 +1,10 @@
 """Faults in training: no finished work is lost, no result is wrong, one sentence."""
 
 import json
+import os
 import shutil
 import subprocess
+import time
 from dataclasses import replace
 
 import pytest
@@ -280,6 +282,21 @@ def test_a_store_that_fails(tmp_path, cache, undisturbed, report, monkeypatch, c
     assert predictions(runs.mirror, run) == undisturbed[run.hash]
     assert f"{run.hash}/done.json" in fake_store().objects("toy")
     report("object store failing", error)
+
+
+@pytest.mark.slow
+def test_a_file_system_that_is_slow(tmp_path, cache, undisturbed, monkeypatch):
+    for name in ("fsync", "replace"):
+        monkeypatch.setattr(os, name, after_a_while(getattr(os, name)))
+    resumed(tmp_path / "out", [spec(0)], cache, undisturbed)
+
+
+def after_a_while(call):
+    def slow(*args, **options):
+        time.sleep(0.05)
+        return call(*args, **options)
+
+    return slow
 
 
 @pytest.mark.slow

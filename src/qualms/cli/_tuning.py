@@ -113,9 +113,7 @@ def _make(
     check_writable(resources.out)
     if pending:
         check_installed()
-    usual = default_workers(resources.device) if pending else 1
-    # Workers that have nothing to do would still get their share of the cores.
-    workers = resources.workers or min(usual, proposals.at_once)
+    workers = resources.workers or _workers(proposals, resources, pending=bool(pending))
     console = Console()
     with runs_view(len({spec.hash for spec in specs}) + later, console) as view:
         launch = partial(
@@ -124,6 +122,7 @@ def _make(
             data=resources.data,
             workers=workers,
             device=resources.device,
+            engine=resources.engine,
             callbacks=view,
             progress=view.data,
         )
@@ -135,6 +134,20 @@ def _make(
                 view.ended(result.outcome)
                 results.append(result)
                 print_line(console, _line(search, result))
+
+
+def _workers(
+    proposals: Proposals, resources: Resources, *, pending: bool
+) -> int | None:
+    """Return how many processes can be busy; None for as many as a cluster has.
+
+    Workers that have nothing to do would still get their share of the cores.
+    """
+    if resources.engine.launcher == "ray":
+        planned = proposals.at_once >= proposals.count
+        return None if planned else proposals.at_once
+    usual = default_workers(resources.device) if pending else 1
+    return min(usual, proposals.at_once)
 
 
 def _line(search: Search, result: TrialResult) -> str:

@@ -97,6 +97,19 @@ def run(
         list[str] | None,
         typer.Option("-o", help="epochs=3, method.rate=0.2, network.width=8 ..."),
     ] = None,
+    network: Annotated[
+        str,
+        typer.Option(
+            help="In place of the benchmark's, e.g. timm:resnet50.", show_default=False
+        ),
+    ] = "",
+    frozen: Annotated[
+        bool,
+        typer.Option(
+            "--frozen",
+            help="Embeddings: train nothing, the network stays as its weights are.",
+        ),
+    ] = False,
     include: Include = None,  # noqa: ARG001 - its callback takes it
     dry_run: Annotated[
         bool,
@@ -145,6 +158,8 @@ def run(
         options=parse_options(option or []),
         corruptions=parse_names(corrupt),
         severities=parse_severities(severity),
+        network=network,
+        frozen=frozen,
     )
     resources = resources_for(
         out,

@@ -5,7 +5,7 @@ import json
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -234,6 +234,13 @@ def score(
             )
 
 
+def _write_page(scored: "Scored", html: Path, files: list[Path]) -> None:
+    from qualms.launch import data_root
+    from qualms.report.site import write_page
+
+    write_page(scored, html, command=_command(), sources=files, data=data_root())
+
+
 def _curve_points(*, whole: bool) -> int | None:
     """Return how many points of a curve are needed: JSON and pages hold no more."""
     from qualms.evaluate.drawings import CURVE_POINTS
@@ -276,13 +283,6 @@ def _progress(options: "ScoreOptions", *, quiet: bool) -> Iterator["ScoreOptions
             bar.update(work, completed=done, total=total, visible=late)
 
         yield replace(options, progress=advance)
-
-
-def _write_page(scored: "Scored", path: Path, files: Sequence[Path]) -> None:
-    from qualms.launch import data_root
-    from qualms.report.site import write_page
-
-    write_page(scored, path, command=_command(), sources=files, data=data_root())
 
 
 def _command() -> str:

@@ -35,7 +35,10 @@ def tune(
     trials: Annotated[int, typer.Option(help="How many to try.")] = 32,
     sampler: Annotated[
         str,
-        typer.Option(help="sobol: evenly; tpe: where earlier trials did well."),
+        typer.Option(
+            help="sobol: evenly; tpe: where earlier trials did well; nsga2: children of"
+            " the best, eight at a time."
+        ),
     ] = "sobol",
     pruner: Annotated[
         str,
@@ -78,6 +81,26 @@ def tune(
     device: Annotated[
         str, typer.Option(help="auto, cpu, cuda, cuda:1, or cuda:0,1 for each run.")
     ] = "auto",
+    launcher: Annotated[
+        str, typer.Option(help="local, or ray: on the nodes of a Ray cluster.")
+    ] = "local",
+    address: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="The Ray cluster; one of its own by default.",
+            show_default=False,
+        ),
+    ] = "",
+    cpus: Annotated[
+        float | None, typer.Option(help="Ray: cores of each process; 1 by default.")
+    ] = None,
+    gpus: Annotated[
+        float | None, typer.Option(help="Ray: GPUs of each process, e.g. 0.5.")
+    ] = None,
+    retries: Annotated[
+        int, typer.Option(help="New attempts after a process or node was lost.")
+    ] = 3,
     option: Annotated[
         list[str] | None,
         typer.Option("-o", help="Held fixed, e.g. epochs=3; not searched then."),
@@ -94,7 +117,7 @@ def tune(
     the search goes on. Exit code 1 means that no trial has a result.
     """
     from qualms.cli._tuning import make_trials, show_trials
-    from qualms.launch import RunRequest, data_root, is_address, parse_options
+    from qualms.launch import Engine, RunRequest, data_root, is_address, parse_options
     from qualms.launch.resources import Resources
     from qualms.launch.tune import proposals_of, search_of
 
@@ -110,6 +133,9 @@ def tune(
         seeds=(seed,),
         options=parse_options(option or []),
     )
+    engine = Engine(
+        launcher=launcher, address=address, cpus=cpus, gpus=gpus, retries=retries
+    )
     search = search_of(
         target,
         request,
@@ -123,5 +149,7 @@ def tune(
         show_trials(search, proposals, out)
         return
     root = data_root(data)
-    resources = Resources(out=out, data=root, workers=workers, device=device)
+    resources = Resources(
+        out=out, data=root, workers=workers, device=device, engine=engine
+    )
     raise typer.Exit(make_trials(search, proposals, resources, storage=storage))

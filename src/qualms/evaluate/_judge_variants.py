@@ -23,6 +23,7 @@ from qualms.evaluate.entry import ScoreOptions
 from qualms.evaluate.protocol import protocol_of
 from qualms.evaluate.segmented import measuring
 from qualms.processes import LocalCrew, LostProcessError, RemoteCrew, Workforce
+from qualms.spec import Part
 from qualms.study import Benchmark, RunPlan, Variant
 
 WORTHWHILE = 200
@@ -51,7 +52,8 @@ def judged_variants(
     known = {} if stored is None else stored.known(digests)
     # Variants that share their runs stand side by side, and are judged by one process.
     new = [variant for variant in plan.variants if variant.name not in known]
-    groups = [list(group) for _, group in groupby(new, key=lambda each: each.dataset)]
+    # Those with shifted items of their own would fill the memory of one.
+    groups = [list(group) for _, group in groupby(new, key=_shared_items)]
     parts = [replace(plan, variants=tuple(group)) for group in groups]
     ready = _judged(parts, runs, options, remote)
     judged: dict[str, JudgedVariant] = {}
@@ -67,6 +69,10 @@ def judged_variants(
             yield cell
     if stored is not None:
         stored.end()
+
+
+def _shared_items(variant: Variant) -> tuple[Part, str]:
+    return variant.dataset, variant.shifted
 
 
 Group = dict[str, JudgedVariant]

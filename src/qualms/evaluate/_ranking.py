@@ -35,6 +35,7 @@ from qualms.inference import (
     influence_difference,
     influence_replicates,
     seed_noise,
+    shared_seed_noise,
     why_uncompared,
 )
 from qualms.scores import Difference, paired_difference
@@ -55,6 +56,10 @@ class Rival(NamedTuple):
     """What other seeds would change in the value."""
     few: str = ""
     """Why its runs do not show that; '' where they do, and for a single run."""
+    made_by: str = ""
+    """A word that rivals of the same runs share; '' for one with runs of its own."""
+    by_run: tuple[float, ...] = ()
+    """Its value by each of these runs."""
 
 
 class Ranking(NamedTuple):
@@ -338,10 +343,25 @@ def _seed_noise(
 ) -> dict[str, SeedNoise | None]:
     """Return what other seeds add to the replicates of each rival."""
     rng = np.random.default_rng((options.seed, SEED_STREAM))
-    return {
-        rival.name: seed_noise(rival.seeds, len(replicates[rival.name]), rng)
-        for rival in rivals
-    }
+    noise: dict[str, SeedNoise | None] = {}
+    for made_by, same in _by_runs(rivals).items():
+        count = len(replicates[same[0].name])
+        if made_by:
+            shared = shared_seed_noise([rival.by_run for rival in same], count, rng)
+            noise |= {r.name: drawn for r, drawn in zip(same, shared, strict=True)}
+        else:
+            noise |= {r.name: seed_noise(r.seeds, count, rng) for r in same}
+    return noise
+
+
+def _by_runs(rivals: Sequence[Rival]) -> dict[str, list[Rival]]:
+    """Return rivals by the runs that made them; those with runs of their own by ''."""
+    groups: dict[str, list[Rival]] = {}
+    for rival in rivals:
+        # Of pools that overlap, runs say less than as many independent ones.
+        alone = rival.seeds.freedom != len(rival.by_run) - 1
+        groups.setdefault("" if alone else rival.made_by, []).append(rival)
+    return groups
 
 
 def _replicates(

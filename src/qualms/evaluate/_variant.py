@@ -36,6 +36,10 @@ from qualms.evaluate.entry import (
 )
 from qualms.evaluate.pairs import PairedScore, paired_score
 from qualms.evaluate.protocol import AbsentError, Beside, Protocol, Repeat
+from qualms.evaluate.uncertainty_ranking import (
+    UncertaintyRanking,
+    uncertainty_rankings,
+)
 from qualms.inference import Design
 from qualms.labels import Label, Labels, labels_text
 from qualms.predictions import Predictions, PredictionsError
@@ -85,6 +89,7 @@ class JudgedVariant:
     scatters: list[tuple[Labels, Scatter]] = field(default_factory=list)
     slices: list[tuple[Labels, MapSlice]] = field(default_factory=list)
     pairs: list[PairedScore] = field(default_factory=list)
+    uncertainties: list[UncertaintyRanking] = field(default_factory=list)
     costs: dict[tuple[str, str], Cost] = field(default_factory=dict)
     damaged: list[str] = field(default_factory=list)
     """Notes on lines whose files cannot be read."""
@@ -137,7 +142,9 @@ def _add_lines(
         numbers.append((judged, named))
         _warn(variant, judged, *dead)
     ranked = _rankings(numbers, options)
-    variant.pairs.extend(_pairs(numbers, options))
+    if all(judged.line.variant.listed for judged in lines):
+        variant.pairs.extend(_pairs(numbers, options))
+    variant.uncertainties.extend(_uncertainties(numbers, options))
     for judged, each in numbers:
         for number in each:
             ranking = ranked.get(_column(judged.line, number))
@@ -418,6 +425,16 @@ def _pairs(
         values = {rival.name: rival.value for rival in columns[key]}
         labels = {"variant": first.line.variant.name, **dict(key)}
         yield paired_score(labels, columns[key][0].entries[0], values, pairs)
+
+
+def _uncertainties(
+    numbers: Sequence[tuple[_JudgedLine, Sequence[Estimated]]], options: ScoreOptions
+) -> list[UncertaintyRanking]:
+    """Rank the uncertainties of all rows of a variant together."""
+    if not numbers:
+        return []
+    lines = [(judged.line, each) for judged, each in numbers]
+    return uncertainty_rankings(lines, numbers[0][0].repeats[0].design, options)
 
 
 def _rivals(

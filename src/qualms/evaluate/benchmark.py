@@ -59,6 +59,7 @@ def judge_plan(
         scatters=Labelled.of(_each(v.scatters for v in variants)),
         slices=Labelled.of(_each(v.slices for v in variants)),
         pairs=tuple(_each(v.pairs for v in variants)),
+        uncertainties=tuple(_each(v.uncertainties for v in variants)),
         missing=_missing(variants),
         hardware=tuple(sorted({run.hardware for run in facts.values()} - {""})),
         seconds=total_seconds(facts[name].training for name in _trained(plan, facts)),

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 from qualms.effects import DecidingNumber
 from qualms.evaluate.entry import Curve, Histogram, MapSlice, Scatter
 from qualms.evaluate.pairs import PairedScore
+from qualms.evaluate.uncertainty_ranking import UNCERTAINTY, UncertaintyRanking
 from qualms.labels import Labelled, Wanted, fits
 from qualms.results import Result, ResultsTable
 from qualms.study import Benchmark, Expectation, Line, Preset, RunPlan, Variant
@@ -134,6 +135,8 @@ class BenchmarkResults:
     slices: Labelled[MapSlice] = field(default=Labelled())
     pairs: tuple[PairedScore, ...] = ()
     """The difference of every two rows, by each score."""
+    uncertainties: tuple[UncertaintyRanking, ...] = ()
+    """Uncertainties of all rows, ranked together by each score."""
     checks: tuple[Check, ...] = ()
     missing: tuple[Missing, ...] = ()
     hardware: tuple[str, ...] = ()
@@ -188,6 +191,25 @@ class BenchmarkResults:
         """The variants that have any number."""
         names = set(self.table.computed().distinct("variant"))
         return tuple(v for v in self.plan.variants if v.name in names)
+
+    def among_uncertainties(self, number: Result) -> UncertaintyRanking | None:
+        """Return how a number is ranked among the uncertainties of all rows.
+
+        None where it is not, as no row has several uncertainties by this score.
+        """
+        labels = {k: v for k, v in number.labels.items() if k != UNCERTAINTY}
+        row, uncertainty = number.labels.get("row"), number.labels.get(UNCERTAINTY)
+        fitting = [
+            ranking
+            for ranking in self.uncertainties
+            if fits(labels, ranking.labels)
+            and any(
+                (each.row, each.uncertainty) == (row, uncertainty)
+                for each in ranking.compared
+            )
+        ]
+        # A setting that the number has, and a ranking has not, is of another score.
+        return max(fitting, key=lambda ranking: len(ranking.labels), default=None)
 
     def result(self, **labels: Wanted) -> Result:
         """Return the number with these labels; one without a value that says why.

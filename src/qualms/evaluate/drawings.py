@@ -12,6 +12,7 @@ from qualms.arrays import Array, Flags, Index
 from qualms.evaluate.entry import Curve, Histogram
 from qualms.inference import Design, wilson_ends
 from qualms.scores import ReferralCurve
+from qualms.scores.calibration_line import local_shares
 
 BINS = 40
 RELIABILITY_BINS = 15
@@ -226,18 +227,22 @@ def calibration_band(
     The intervals are Wilson's of as many items as have the standard error of the curve,
     summed over clusters; nan where there are too few items.
     """
-    share, weight = scores.calibration_curve(prob, positive, CALIBRATION_GRID)
-    low, high = np.full((2, len(share)), np.nan)
-    for place in np.flatnonzero(~np.isnan(share)):
-        rate = share[place]
-        error = weight[place] * (positive - rate)
+    share, low, high = np.full((3, len(CALIBRATION_GRID)), np.nan)
+    outcome = positive.astype(np.float64)
+    for place, local in enumerate(local_shares(prob, positive, CALIBRATION_GRID)):
+        if local is None:
+            continue
+        rate, weight = local.share, local.weight
+        error: Array = weight * (outcome[local.items] - rate)
         if design.cluster is not None:
-            error = np.bincount(design.cluster, error)
+            cluster = design.cluster[local.items]
+            error = np.bincount(cluster, error).astype(np.float64)
         # Weights say how many items a point has where all of them are alike.
         likely = rate * (1.0 - rate)
-        most = 1.0 / float(np.square(weight[place]).sum())
-        size = likely / max(float(np.square(error).sum()), 1e-300)
-        size = np.array([min(size, most) if likely > 1e-12 else most])
+        most = 1.0 / float(np.square(weight).sum())
+        alike = likely / max(float(np.square(error).sum()), 1e-300)
+        size = np.array([min(alike, most) if likely > 1e-12 else most])
+        share[place] = rate
         low[place], high[place] = np.concatenate(
             wilson_ends(share[place : place + 1], size, Z)
         )

@@ -23,6 +23,7 @@ from qualms.inference._seeds import (
     reach,
     seed_noise,
     seed_spread,
+    shared_seed_noise,
 )
 from qualms.inference._shares import exact_ends, exact_interval, wilson_ends
 from qualms.inference.confidence_set import (
@@ -101,6 +102,7 @@ __all__ = [
     "sampling_design",
     "seed_noise",
     "seed_spread",
+    "shared_seed_noise",
     "why_uncompared",
     "wilson_ends",
     "worst_stratum_influence",

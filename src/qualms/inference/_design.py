@@ -9,6 +9,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from qualms.arrays import Array, Index
+from qualms.jit import jit
 
 
 class Spread(NamedTuple):
@@ -87,21 +88,21 @@ class Design:
             centred: Array = values - values.mean()
             centred *= np.sqrt(units / max(units - 1, 1))
         else:
-            count = np.maximum(np.bincount(kind), 1)
-            units_in = self._units_within(kind)
+            count = np.bincount(kind)
+            units_in = self._units_within(kind, count)
             scale = np.sqrt(units_in / np.maximum(units_in - 1, 1))
-            mean = np.bincount(kind, values) / count
-            centred = (values - mean[kind]) * scale[kind]
+            mean = np.bincount(kind, values) / np.maximum(count, 1)
+            centred = _centred_within(values, kind, mean, scale)
         if self.cluster is None:
             return centred
         # Clusters of the whole file without an item in this subset add only zeros.
         sums: Array = np.bincount(self.cluster, centred).astype(np.float64, copy=False)
         return sums
 
-    def _units_within(self, kind: Index) -> Index:
-        """Return (parts,) how many units have an item in each part."""
+    def _units_within(self, kind: Index, count: Index) -> Index:
+        """Return (parts,) how many units have items in each part, of which `count`."""
         if self.cluster is None:
-            return np.bincount(kind)
+            return count
         clusters, kinds = int(self.cluster.max()) + 1, int(kind.max()) + 1
         # Counting is many times faster than sorting for the distinct pairs.
         pair = np.bincount(kind * clusters + self.cluster, minlength=kinds * clusters)
@@ -143,6 +144,15 @@ class Design:
         # Clusters of the whole file without an item in this subset are left out.
         present = count.any(axis=1)
         return count[present].argmax(axis=1), square[present]
+
+
+@jit
+def _centred_within(values: Array, kind: Index, mean: Array, scale: Array) -> Array:
+    """Return (N,) `values` less the mean of their kind, scaled by their kind."""
+    centred = np.empty(len(values))
+    for item in range(len(values)):
+        centred[item] = (values[item] - mean[kind[item]]) * scale[kind[item]]
+    return centred
 
 
 def sampling_design(

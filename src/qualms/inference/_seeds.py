@@ -131,3 +131,27 @@ def seed_noise(
     return SeedNoise(
         np.sqrt(true) * rng.standard_normal(replicates), seen, spread.variance
     )
+
+
+def shared_seed_noise(
+    values: ArrayLike, replicates: int, rng: np.random.Generator
+) -> list[SeedNoise]:
+    """Return what other seeds add to rows (K, R) that the same R runs made.
+
+    A run that is better by one row may be better by all: such noise goes together, as
+    the deviations of the runs do. That of a row alone is as in `seed_noise`.
+    """
+    array = np.asarray(values, dtype=np.float64)
+    runs = array.shape[1]
+    if runs < 2:
+        raise ValueError(f"seeds must be at least 2 to show their noise, got {runs}")
+    freedom = runs - 1
+    deviations = (array - array.mean(axis=1, keepdims=True)) / math.sqrt(runs * freedom)
+    wider = 1.0 / np.sqrt(rng.chisquare(freedom, replicates) / freedom)
+    seen = wider * rng.chisquare(freedom, replicates) / freedom
+    noise = np.sqrt(wider) * (deviations @ rng.standard_normal((runs, replicates)))
+    observed = np.square(deviations).sum(axis=1)
+    return [
+        SeedNoise(each, variance * seen, float(variance))
+        for each, variance in zip(noise, observed, strict=True)
+    ]

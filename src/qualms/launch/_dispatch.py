@@ -92,6 +92,8 @@ class _Dispatcher:
         """Whether a job is under way beside which nothing else may be."""
         self._has_started = False
         """Whether any worker has ever started."""
+        self._not_started: dict[str, None] = {}
+        """How workers were lost that could not start, in words."""
 
     def events(self) -> Iterator[Event | RunEnd]:
         """Yield the events of all runs until each has ended."""
@@ -193,12 +195,12 @@ class _Dispatcher:
     def _lose_start(self, slot: _WorkerSlot, lost: Lost) -> None:
         """Let a slot whose worker could not start be tried again, or give it up."""
         slot.starts += not lost.with_node
+        self._not_started[lost.how] = None
         if slot.starts < STARTS and (self._has_started or lost.with_node):
             self._vacant.append(slot)
         elif not self._slots and not self._vacant:
-            raise ChildProcessError(
-                f"no worker could be started: the process {lost.how}"
-            )
+            how = "; another one ".join(self._not_started)
+            raise ChildProcessError(f"no worker could be started: the process {how}")
 
     def _end(self, slot: _WorkerSlot, end: RunEnd) -> Iterator[Event | RunEnd]:
         assert slot.job is not None

@@ -12,6 +12,7 @@ import numpy as np
 
 from qualms.launch._search import Search
 from qualms.launch._trials import TrialResult
+from qualms.report.search_report import ObjectiveFacts
 
 if TYPE_CHECKING:
     from qualms.training.selection import PredictedSplit, RetrievedSplit
@@ -40,6 +41,21 @@ def _objective(name: str) -> SearchObjective:
 def directions(search: Search) -> list[Direction]:
     """Return the direction of every objective; the first is the selection's rule."""
     return ["maximize", *(_objective(name).direction for name in search.objectives)]
+
+
+def objective_facts(search: Search) -> tuple[ObjectiveFacts, ...]:
+    """Return every objective with its words, as pages show it."""
+    from qualms import scores
+
+    first = ObjectiveFacts(search.selection.rule, search.selection.label, "higher")
+    return (
+        first,
+        *(
+            ObjectiveFacts(name, about.label, about.better)
+            for name in search.objectives
+            if (about := scores.about(_objective(name).score))
+        ),
+    )
 
 
 def objective_scores(

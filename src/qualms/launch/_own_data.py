@@ -113,7 +113,8 @@ def with_data(
             " --preset, and set what you want by -o or in a TOML file"
         )
     declared = declaration(source)
-    options = {**declared.options, **request.options}
+    network = {"network.name": request.network} if request.network else {}
+    options = {**declared.options, **network, **request.options}
     of_dataset = {
         name.removeprefix("dataset."): value
         for name, value in options.items()
@@ -128,6 +129,7 @@ def with_data(
         request,
         methods=request.methods or declared.methods,
         options={n: v for n, v in options.items() if n != "network.name"},
+        network="",
         given=_given(
             replace(
                 declared,

@@ -2,10 +2,11 @@
 
 An even search (`sobol`) knows all trials from the start. A search by the
 tree-structured Parzen estimator (`tpe`; Bergstra et al., 2011) begins with the first
-points of the even one and then proposes trials where earlier ones did well. A proposal
-follows from the seed, its number and the results that were known when it was made. It
-is kept in the file plan.json, so that it stays when a search goes on, when a trial that
-failed is repaired, and when several processes share the search.
+points of the even one and then proposes trials where earlier ones did well. So does
+NSGA-II (`nsga2`; Deb et al., 2002), generation by generation. A proposal follows from
+the seed, its number and the results that were known when it was made. It is kept in the
+file plan.json, so that it stays when a search goes on, when a trial that failed is
+repaired, and when several processes share the search.
 """
 
 import json
@@ -35,8 +36,12 @@ from qualms.runs import lock_path
 from qualms.study import Range
 
 if TYPE_CHECKING:
+    from optuna.samplers import BaseSampler
     from optuna.trial import FrozenTrial
 
+POPULATION = 8
+"""Trials of a generation of NSGA-II. Optuna's default of 50 is more than most searches
+have in all."""
 START = 4
 """Trials of a search by TPE that do not look at results. Optuna's default of 10 would
 leave nothing to propose in the ten trials of Kirchhof et al. (2023)."""
@@ -68,7 +73,8 @@ def proposals_of(
         search: The search.
         count: Number of trials.
         out: Folder of the results of searches.
-        at_once: Number of trials that TPE proposes before it uses new results.
+        at_once: Number of trials that TPE proposes before it uses new results. NSGA-II
+            proposes a generation at once.
     """
     if at_once < 1:
         raise ValueError(f"at_once must be at least 1, got {at_once}")
@@ -77,14 +83,19 @@ def proposals_of(
         return Proposals(
             count=count, first=trials, at_once=count, ask=partial(_untried, trials)
         )
-    evenly = trials_of(search, min(count, START))
+    evenly = trials_of(search, min(count, _start(search)))
     path = search.folder(out) / "plan.json"
     return Proposals(
         count=count,
         first=(_planned(search, path) or evenly)[:count],
-        at_once=at_once,
+        at_once=POPULATION if search.sampler == "nsga2" else at_once,
         ask=partial(_next, search, count, path, at_once),
     )
+
+
+def _start(search: Search) -> int:
+    """Return how many trials do not look at results."""
+    return POPULATION if search.sampler == "nsga2" else START
 
 
 def _untried(trials: Sequence[Trial], results: TrialResults) -> Sequence[Trial]:
@@ -97,10 +108,13 @@ def _next(
     """Return the planned trials that are not tried yet, else new proposals."""
     with locked(lock_path(path.parent), wait=True):
         plan = _planned(search, path)
-        if len(plan) < min(count, START):
-            plan = trials_of(search, min(count, START))
+        start = min(count, _start(search))
+        if len(plan) < start:
+            plan = trials_of(search, start)
             _write_plan(plan, path)
         if not (new := _untried(plan[:count], results)):
+            if search.sampler == "nsga2":  # the rest of a generation
+                at_once = POPULATION - len(plan) % POPULATION
             for _ in range(min(at_once, count - len(plan))):
                 plan.append(_proposed(search, plan, results))
             _write_plan(plan, path)
@@ -143,7 +157,7 @@ def _write_plan(plan: Sequence[Trial], path: Path) -> None:
 
 
 def _proposed(search: Search, plan: Sequence[Trial], results: TrialResults) -> Trial:
-    """Propose the trial after those of `plan`, by TPE.
+    """Propose the trial after those of `plan`, by TPE or NSGA-II.
 
     Trials without a result yet count as bad, so that no other is made beside them.
     """
@@ -151,12 +165,9 @@ def _proposed(search: Search, plan: Sequence[Trial], results: TrialResults) -> T
 
     number = len(plan)
     words = np.random.SeedSequence([search.base.seed, number]).generate_state(1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        sampler = optuna.samplers.TPESampler(
-            seed=int(words[0]), n_startup_trials=0, constant_liar=True
-        )
-    study = optuna.create_study(directions=directions(search), sampler=sampler)
+    study = optuna.create_study(
+        directions=directions(search), sampler=_sampler(search, int(words[0]))
+    )
     worst = _worst(search, results)
     for trial in plan:
         study.add_trial(_frozen(search, trial, results.get(trial.number), worst))
@@ -164,13 +175,25 @@ def _proposed(search: Search, plan: Sequence[Trial], results: TrialResults) -> T
     return trial_at(search, number, study.ask(space).params)
 
 
+def _sampler(search: Search, seed: int) -> "BaseSampler":
+    import optuna
+
+    if search.sampler == "nsga2":
+        return optuna.samplers.NSGAIISampler(population_size=POPULATION, seed=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        return optuna.samplers.TPESampler(
+            seed=seed, n_startup_trials=0, constant_liar=True
+        )
+
+
 def _worst(search: Search, results: TrialResults) -> list[float]:
     """Return what counts as the values of a trial without any.
 
     Among several objectives it is the worst that any trial has reached in each: the
-    front of trials has no area with infinite ones.
+    front of trials has no area with infinite ones, and a generation no distances.
     """
-    if not search.objectives:
+    if not search.objectives and search.sampler == "tpe":
         return [-math.inf]
     valued = [result.values for result in results.values() if result.values]
     ways = [min if way == "maximize" else max for way in directions(search)]
@@ -188,7 +211,12 @@ def _frozen(
     """
     from optuna.trial import TrialState, create_trial
 
-    state, values = TrialState.RUNNING, None
+    state, values, more = TrialState.RUNNING, None, {}
+    if search.sampler == "nsga2":
+        # What another process makes counts as the worst of its generation.
+        generation = trial.number // POPULATION
+        more = {"NSGAIISampler:generation": generation}
+        state, values = TrialState.COMPLETE, list(worst)
     if result is not None and not result.is_busy:
         state = TrialState.COMPLETE
         values = list(result.values or worst)
@@ -197,4 +225,5 @@ def _frozen(
         values=values,
         params=dict(trial.values),
         distributions={name_of(each): distribution(each) for each in search.ranges},
+        system_attrs=more,
     )

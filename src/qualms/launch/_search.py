@@ -15,9 +15,9 @@ from qualms.spec import RunSpec, digest, parse_split
 from qualms.study import Benchmark, Range, RunPlan, Selection
 from qualms.wording import suggest
 
-Sampler = Literal["sobol", "tpe"]
+Sampler = Literal["sobol", "tpe", "nsga2"]
 """Rule that chooses trials: evenly, or by the results of earlier trials."""
-SAMPLERS: tuple[Sampler, ...] = ("sobol", "tpe")
+SAMPLERS: tuple[Sampler, ...] = ("sobol", "tpe", "nsga2")
 
 Pruner = Literal["none", "median", "hyperband"]
 """Rule that stops trials before their end, by the loss on validation items."""
@@ -44,6 +44,8 @@ class Search:
     pruner: Pruner = "none"
     objectives: tuple[str, ...] = ()
     """Objectives beside the rule of the selection, among `OBJECTIVES`."""
+    simulated: bool = False
+    """Whether the data are simulated."""
 
     @property
     def method(self) -> str:
@@ -162,6 +164,7 @@ def search_of(
         sampler=chosen,
         pruner=chosen_pruner,
         objectives=tuple(objectives),
+        simulated=plan.variants[0].simulated,
     )
 
 

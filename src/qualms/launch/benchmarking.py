@@ -37,6 +37,8 @@ def run(  # noqa: PLR0913 - the options of the command
     methods: str | Iterable[str] = (),
     seeds: str | Iterable[int] = (),
     options: Mapping[str, Any] | None = None,
+    network: str = "",
+    frozen: bool = False,
     data: str | PathLike[str] | None = None,
     out: str | PathLike[str] = "runs",
     workers: int | None = None,
@@ -67,6 +69,9 @@ def run(  # noqa: PLR0913 - the options of the command
         methods: Methods or rows of tables, as a list or as "map,deep_ensemble".
         seeds: Seeds instead of the preset's, as a list or as "0-4".
         options: Such as {"epochs": 3, "method.rate": 0.2, "network.width": 8}.
+        network: Name of a network in place of the benchmark's, such as "timm:resnet50".
+        frozen: Whether the network stays as its weights are, for benchmarks of
+            embeddings: only methods that train nothing.
         data: Prepared datasets; $QUALMS_CACHE or ~/.cache/qualms by default.
         out: Where runs and tables go: a folder, or s3://BUCKET/PREFIX.
         workers: Processes; one per GPU or core by default.
@@ -101,6 +106,7 @@ def run(  # noqa: PLR0913 - the options of the command
     )
     request = _request(preset, config, methods, seeds, options)
     request = _with_corruptions(request, corrupt, severity)
+    request = replace(request, network=network, frozen=frozen)
     report = run_plans(
         plans_for(benchmark, request, resources, source),
         resources,
@@ -129,6 +135,8 @@ def judge(  # noqa: PLR0913 - the options of the command
     methods: str | Iterable[str] = (),
     seeds: str | Iterable[int] = (),
     options: Mapping[str, Any] | None = None,
+    network: str = "",
+    frozen: bool = False,
     data: str | PathLike[str] | None = None,
     out: str | PathLike[str] = "runs",
     device: str = "auto",
@@ -152,6 +160,8 @@ def judge(  # noqa: PLR0913 - the options of the command
         methods: Methods or rows of tables.
         seeds: Seeds instead of the preset's.
         options: The options with which the runs were made.
+        network: The network with which they were made, in place of the benchmark's.
+        frozen: Whether it was frozen.
         data: Prepared datasets, for figures that show items.
         out: Where runs are, and where tables go.
         device: Where runs on your own data were made: it chooses their network.
@@ -170,6 +180,7 @@ def judge(  # noqa: PLR0913 - the options of the command
     resources = resources_for(out, data, device=device, engine=engine)
     request = _request(preset, config, methods, seeds, options)
     request = _with_corruptions(request, corrupt, severity)
+    request = replace(request, network=network, frozen=frozen)
     plans = plans_for(benchmark, request, resources, source)
     resources.refresh(plans)
     _refuse_without_runs(plans, resources)

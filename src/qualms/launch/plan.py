@@ -22,6 +22,7 @@ from qualms.launch._config_file import (
     with_config,
 )
 from qualms.launch._extra_rows import methods_of, serving, with_extra_rows
+from qualms.launch._frozen import FROZEN, with_frozen_rows, with_network
 from qualms.launch._overrides import with_options
 from qualms.launch._selections import check_config, check_rules
 from qualms.launch.data import data_key
@@ -48,6 +49,10 @@ class RunRequest:
     options: Mapping[str, Any] = field(default_factory=dict)
     """`epochs` is an option of training; `method.rate`, `network.width` and
     `dataset.sizes` are options of these parts."""
+    network: str = ""
+    """Name of the network, in place of the benchmark's."""
+    frozen: bool = False
+    """Whether the network stays as its weights are: only rows that train nothing."""
     given: GivenData | None = None
     """Data that the user brings; their benchmark has one preset."""
     corruptions: tuple[str, ...] = ()
@@ -72,8 +77,8 @@ def plan_of(name: str, request: RunRequest) -> RunPlan:
     preset = request.preset if request.given is None else request.given.name
     full_plan = benchmark.plan(_checked(preset, benchmark.presets, "presets", name))
     plan = replace(full_plan, changes=tuple(_changes(request)))
-    plan = _with_variants(plan, request.variants)
     options = {**({} if file is None else file.shared), **request.options}
+    plan = _with_network(_with_variants(plan, request.variants), request, options)
     if request.config:
         config = _checked(request.config, benchmark.configs, "configs", name)
         check_config(plan, config)
@@ -82,13 +87,13 @@ def plan_of(name: str, request: RunRequest) -> RunPlan:
             plan = replace(plan, overrides=overrides)
         else:
             options = {**benchmark.configs[config].options, **options}
-    plan, methods = with_extra_rows(plan, request.methods, request.seeds)
+    plan, methods = with_extra_rows(plan, _methods_asked(request), request.seeds)
     plan = _with_methods(plan, methods)
     _check_config_used(plan)
     if file is not None:
         check_config_options(plan, file)
     rows = plan.rows
-    plan = _with_seeds(plan, request.seeds)
+    plan = _with_seeds(plan, _seeds_asked(plan, request))
     plan = with_options(plan, options)
     part = _differences(full_plan, plan, request)
     plan = replace(
@@ -98,6 +103,27 @@ def plan_of(name: str, request: RunRequest) -> RunPlan:
     )
     check_rules(plan)
     return plan
+
+
+def _with_network(
+    plan: RunPlan, request: RunRequest, options: Mapping[str, Any]
+) -> RunPlan:
+    """Return the plan with the requested network, frozen if that is asked for."""
+    if request.network:
+        plan = with_network(plan, request.network, frozen=request.frozen)
+    if request.frozen:
+        plan = with_frozen_rows(plan, request.methods, options)
+    return plan
+
+
+def _seeds_asked(plan: RunPlan, request: RunRequest) -> tuple[int, ...]:
+    """Return the requested seeds; one for what is not trained, as all are alike."""
+    return request.seeds or (plan.seeds[:1] if request.frozen else ())
+
+
+def _methods_asked(request: RunRequest) -> tuple[str, ...]:
+    """Return the requested methods and rows; () for those of the preset."""
+    return request.methods or ((FROZEN,) if request.frozen else ())
 
 
 def plans_of(target: str, request: RunRequest) -> list[RunPlan]:
@@ -222,6 +248,10 @@ def _changes(request: RunRequest) -> Iterator[str]:
         yield f"config {request.config}"
     if request.given is not None and request.given.network is not None:
         yield f"network.name={request.given.network.name}"
+    if request.network:
+        yield f"network.name={request.network}"
+    if request.frozen:
+        yield "frozen"
     yield from option_texts(request.options)
 
 

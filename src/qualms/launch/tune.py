@@ -11,6 +11,7 @@ import math
 import shlex
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,7 +19,8 @@ from typing import Any, Protocol
 from qualms import __version__
 from qualms.atomic import replacing
 from qualms.launch._config_file import ConfigFile, write_config
-from qualms.launch._objectives import front_of, objective_scores
+from qualms.launch._importance import importance_of
+from qualms.launch._objectives import front_of, objective_facts, objective_scores
 from qualms.launch._proposals import Proposals, proposals_of
 from qualms.launch._pruning import Pruning
 from qualms.launch._search import Search, search_of
@@ -27,6 +29,14 @@ from qualms.launch._trials import Trial, TrialResult, trials_of
 from qualms.launch._worker import Judge
 from qualms.launch.local import RunOutcome
 from qualms.predictions import PredictionsError, read
+from qualms.report.benchmark_report import versions
+from qualms.report.search_report import (
+    CONFIG,
+    ImportanceFacts,
+    SearchReport,
+    TrialFacts,
+    write_search,
+)
 from qualms.runs import split_stem, stored
 from qualms.spec import RunSpec
 
@@ -67,8 +77,8 @@ def tune(
 ) -> Generator[TrialResult, None, None]:
     """Make trials, and yield the result of each; failed ones do not stop the others.
 
-    At the end the table of trials and the best configuration are written to the folder
-    of the search, as trials.csv and best.json.
+    At the end the table of trials, the best configuration and what pages show of the
+    search are written to its folder, as trials.csv, best.json and search.json.
 
     Args:
         search: The search.
@@ -166,6 +176,7 @@ def _write(search: Search, results: Sequence[TrialResult], folder: Path) -> None
         temporary.open("w", encoding="utf-8", newline="") as file,
     ):
         csv.writer(file).writerows(_table(search, results))
+    write_search(_report(search, results, folder), folder)
     if not results or results[0].value is None:
         return
     with replacing(folder / "best.json") as temporary:
@@ -174,6 +185,53 @@ def _write(search: Search, results: Sequence[TrialResult], folder: Path) -> None
     write_config(_config_file(search, results[0], results), config_path(folder))
     if search.objectives:
         _write_front(search, results, folder)
+
+
+def _report(
+    search: Search, results: Sequence[TrialResult], folder: Path
+) -> SearchReport:
+    """Return what pages show of a search; results are ranked."""
+    valued = [result for result in results if result.values]
+    shares, reason = importance_of(search, results)
+    return SearchReport(
+        title=search.title,
+        benchmark=search.base.benchmark,
+        variant=search.variant,
+        method=search.method,
+        preset=search.request.preset,
+        selection=search.selection.name,
+        items=search.selection.items,
+        sampler=search.sampler,
+        pruner=search.pruner,
+        seed=search.base.seed,
+        objectives=objective_facts(search),
+        trials=tuple(sorted(map(_trial_facts, results), key=lambda each: each.number)),
+        best=valued[0].trial.number if valued else None,
+        front=tuple(result.trial.number for result in front_of(search, results)),
+        importance=tuple(ImportanceFacts(*each) for each in shares),
+        no_importance=reason,
+        command=shlex.join(search.with_config(config_path(folder))),
+        simulated=search.simulated,
+        when=datetime.now(UTC).isoformat(timespec="seconds"),
+        versions=versions(),
+    )
+
+
+def _trial_facts(result: TrialResult) -> TrialFacts:
+    trial = result.trial
+    state = "done" if result.values else "failed"
+    if result.is_pruned:
+        state = "pruned"
+    elif result.is_busy:
+        state = "under way"
+    return TrialFacts(
+        number=trial.number,
+        state=state,
+        values=result.values,
+        options=dict(trial.options),
+        run=trial.spec.hash,
+        error=result.error,
+    )
 
 
 def _write_front(search: Search, results: Sequence[TrialResult], folder: Path) -> None:
@@ -193,7 +251,7 @@ def front_path(folder: Path, result: TrialResult) -> Path:
 
 def config_path(folder: Path) -> Path:
     """Return the path of the config of the best trial, in the folder of a search."""
-    return folder / "best.toml"
+    return folder / CONFIG
 
 
 def _config_file(

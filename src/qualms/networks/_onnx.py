@@ -4,14 +4,15 @@ Such a file has an input of fixed size and the outputs, and does not say how pic
 are prepared: the user states the colours.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+
+from qualms.networks._pictures import PictureNetwork
 
 _IMAGE = 4
 """Axes of a batch of pictures."""
@@ -19,21 +20,9 @@ _GREY, _COLOURS = 1, 3
 _BYTE = 255.0
 
 
-class OnnxClassifier(NamedTuple):
-    """A network of an ONNX file, and the preparation of its pictures."""
-
-    network: nn.Module
-    """From images (B, C, H, W) to outputs (B, K)."""
-    outputs: int
-    prepare: Callable[[Any], Tensor]
-    """From a picture of Pillow to (C, H, W), resized and normalised."""
-    note: str
-    """Note for the user about the preparation of pictures."""
-
-
 def onnx_classifier(
     path: Path, *, mean: tuple[float, ...], deviation: tuple[float, ...]
-) -> OnnxClassifier:
+) -> PictureNetwork:
     """Return the network at `path` for pictures.
 
     Their colours from 0 to 1 are normalised by `mean` and `deviation`.
@@ -48,8 +37,8 @@ def onnx_classifier(
         outputs = network(torch.zeros(1, channels, high, wide))
     if outputs.ndim != 2:
         raise ValueError(
-            f"{path} must return class scores (B, K), got shape {tuple(outputs.shape)};"
-            " export the network with its classifier"
+            f"{path} must return class scores (B, K) or embeddings (B, D), got shape"
+            f" {tuple(outputs.shape)}; export the network with its classifier"
         )
     colours = [
         np.resize(np.array(each, np.float32), channels) for each in (mean, deviation)
@@ -59,7 +48,7 @@ def onnx_classifier(
         f"pictures were resized to {wide} x {high} pixels, as {path.name} takes them,"
         f" and normalised by mean {_listed(mean)} and deviation {_listed(deviation)}"
     )
-    return OnnxClassifier(network, outputs.shape[1], prepare, note)
+    return PictureNetwork(network, outputs.shape[1], prepare, note)
 
 
 class OnnxNetwork(nn.Module):

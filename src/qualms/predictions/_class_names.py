@@ -1,4 +1,4 @@
-"""Names of classes: targets that are names, and names that do not fit."""
+"""Names of classes: targets that are names, and checks of names in the header."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,10 +16,10 @@ from qualms.wording import suggest
 def named_classes(
     header: Header, arrays: Mapping[str, NDArray[Any]], *, known: bool
 ) -> Header:
-    """Return the header of embeddings, with the names of classes that they hold.
+    """Return the header of embeddings, completed by the names of their classes.
 
-    Embeddings have no probabilities whose order states the classes, so classes that are
-    names are numbered by the alphabet.
+    Embeddings have no probabilities whose order fixes the classes, so classes with
+    names are numbered in alphabetical order.
 
     Args:
         header: Header of the file.
@@ -57,12 +57,12 @@ def named_classes(
 def numbered_classes(
     name: str, array: NDArray[Any], field: Field, header: Header, *, known: bool = False
 ) -> NDArray[Any]:
-    """Return classes as numbers, those that are names by their place in the header.
+    """Return classes as numbers; the number of a name is its place in the header.
 
-    Where the file marks items of no `known` class, an empty name is no class, -1.
+    If the file has the array `known`, an empty name stands for no known class, -1.
 
     Raises:
-        PredictionsError: If a class has another name than those of the header.
+        PredictionsError: If the header lacks the name of a class.
     """
     if field.kind != "class" or array.dtype.kind != "U":
         return array

@@ -21,13 +21,13 @@ from qualms.predictions._values import text_array
 from qualms.wording import plural
 
 _FLAGS = {"1": True, "true": True, "0": False, "false": False}
-# Cells that a spreadsheet takes for formulas. A quote before them makes them text.
+# Cells that a spreadsheet takes for formulas. A leading quote makes them text.
 _FORMULA = re.compile(r"'*(?:[=@\t\r]|[+-](?![0-9.]+$))")
 _QUOTED = re.compile(r"'+(?:[=@\t\r]|[+-](?![0-9.]+$))")
-# What stands before the names of the columns in files of other programs.
+# First line, before the names of the columns, in files of other programs.
 _BEFORE_NAMES = re.compile(r"sep=|#[^,]")
 _EMBEDDING = "embedding_0"
-"""Column of a table of embeddings, whose classes may be names."""
+"""First column of a table of embeddings, whose classes may be names."""
 _REMEDIES = (
     (
         re.compile(r" *[+-]?[0-9,]+,[0-9,.]* *"),
@@ -37,7 +37,7 @@ _REMEDIES = (
     (re.compile(r" *(true|yes) *", re.IGNORECASE), "write 1"),
     (re.compile(r" *(false|no) *", re.IGNORECASE), "write 0"),
 )
-"""What to do about a cell that is no number, by what it looks like."""
+"""Remedies for cells that are no numbers, by their appearance."""
 
 
 def read_csv(source: OpenedFile) -> RawArrays:
@@ -53,7 +53,7 @@ def read_csv(source: OpenedFile) -> RawArrays:
             columns = [_CsvColumn(name, named=embedded) for name in wanted]
             rows = _read_rows(lines, names, columns)
         finally:
-            text.detach()  # or the file would be closed with it
+            text.detach()  # without this, the file would be closed with `text`
     by_name = {column.name: column for column in columns}
     return raw_table(
         source, names, rows, lambda wanted: (by_name[name].values() for name in wanted)
@@ -61,9 +61,9 @@ def read_csv(source: OpenedFile) -> RawArrays:
 
 
 def write_csv_table(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
-    """Write columns as a .csv file; numbers are read again with the same bits.
+    """Write columns as a .csv file; reading returns numbers with the same bits.
 
-    Text that a spreadsheet would take for a formula is written with a quote before it,
+    Text that a spreadsheet would take for a formula is written with a leading quote,
     which reading removes.
     """
     cells = [_cells(values) for values in columns.values()]
@@ -180,7 +180,7 @@ class _CsvColumn:
         return text_array(self.name, texts)
 
     def names(self) -> NDArray[Any]:
-        # '3' is a number, and '03' is a name since it is not how a number is printed.
+        # '3' is a number; '03' is a name because no number is printed like this.
         cells = self._texts
         if all(c.isdecimal() and c.isascii() and len(c) < 19 for c in cells):
             integers = list(map(int, cells))
@@ -189,7 +189,7 @@ class _CsvColumn:
         return self.texts()
 
     def classes(self) -> NDArray[Any]:
-        """Return classes as numbers, or as names where few of them are numbers."""
+        """Return classes as numbers, or as names if few of them are numbers."""
         numbers = _as_floats(self._texts)
         if numbers is not None:
             return np.array(numbers)

@@ -1,4 +1,4 @@
-"""The uncertainty of embeddings that bring none: one over their length."""
+"""The uncertainty of embeddings without one of their own: one over their length."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,8 +20,8 @@ _TINY = float(np.finfo(np.float32).tiny)
 def inverse_norm(embedding: ArrayLike) -> NDArray[np.float64]:
     """Return one over the length (N,) of embeddings (N, D); larger is less certain.
 
-    Where all have the same length but for rounding, it is the same number for all, so
-    that rounding does not rank them.
+    If all lengths are equal up to rounding, all results are equal, so that rounding
+    does not rank the items.
 
     >>> inverse_norm([[3.0, 4.0], [0.0, 2.0]])
     array([0.2, 0.5])

@@ -34,7 +34,7 @@ from qualms.predictions._schema import TASKS, Field
 from qualms.predictions._values import RawArray, check_axes, normal_values, where_in
 from qualms.wording import suggest
 
-# Most notes on one file; a hostile header could fill the screen.
+# Most notes on one file, because a hostile header could fill the screen.
 _NOTES = 20
 
 
@@ -43,9 +43,9 @@ class RawArrays:
     """The arrays of a file that the schema knows, and its header.
 
     `shapes` are the declared shapes, and `load` returns an array by name. `unread` are
-    the names of arrays that no task has. `header_at` says in messages where this kind
-    of file keeps its header. `packed` is the size of the file in bytes, and `stored`
-    has the dtypes in it.
+    the names of arrays that no task has. `header_at` names, in messages, the place of
+    the header in this kind of file. `packed` is the size of the file in bytes, and
+    `stored` holds the dtypes in it.
     """
 
     shapes: Mapping[str, tuple[int, ...]]
@@ -68,7 +68,7 @@ class RawArrays:
 
 
 FEW = 10
-"""Fewer items may all have the targets -1 and 1 by chance."""
+"""With fewer items, all targets may be -1 or 1 by chance."""
 
 
 class ReadOptions(NamedTuple):
@@ -83,7 +83,7 @@ class ReadOptions(NamedTuple):
     renormalise: bool = False
     strict: bool = False
     alpha: float | None = None
-    """Stands for a missing `alpha` of a header."""
+    """Miscoverage of the intervals if the header states no `alpha`."""
 
 
 def normal_form(raw: RawArrays, options: ReadOptions, source: str) -> Predictions:
@@ -166,9 +166,11 @@ _FormReader = Callable[[RawArrays, ReadOptions, str], Predictions]
 FORMATS: dict[int, _FormReader] = {1: _format_1}
 
 
-def _as_written(shapes: Mapping[str, Any], stated: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `shapes` in the order of the header, as a format may sort the names."""
-    written = {name: shapes[name] for name in stated if name in shapes}
+def _as_written(
+    shapes: Mapping[str, Any], in_header: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return `shapes` in the order of the header: a file format may sort names."""
+    written = {name: shapes[name] for name in in_header if name in shapes}
     return written | dict(shapes)
 
 
@@ -213,7 +215,7 @@ def _check_options(task: str, options: ReadOptions) -> None:
 
 
 def _with_rules(header: Header, fields: Mapping[str, Any], header_at: str) -> Header:
-    """Return the header with a rule for each `select/<name>`; raise if it misfits."""
+    """Return the header with a rule for each `select/<name>`; raise if rules misfit."""
     if "lower" in fields and header.alpha is None:
         raise PredictionsError(
             "arrays 'lower' and 'upper' need the header's 'alpha', 0.1 for 90 % "
@@ -233,7 +235,7 @@ def _with_rules(header: Header, fields: Mapping[str, Any], header_at: str) -> He
 
 
 def _mark_unknown(target: RawArray, is_known: NDArray[Any]) -> RawArray:
-    """Return `target` with -1 where `known` is false, whatever class was there."""
+    """Return `target` with -1 where `known` is false, whatever its class was."""
     if target.array.dtype.kind not in "fiub" or is_known.dtype.kind not in "fiub":
         return target  # the check of its values raises
     if target.array.dtype.kind in "ub":
@@ -251,7 +253,7 @@ def _mark_unknown(target: RawArray, is_known: NDArray[Any]) -> RawArray:
 def _with_classes(
     header: Header, raw: RawArrays, fields: Mapping[str, Field]
 ) -> Header:
-    """Return the header of embeddings, with the names of classes in their arrays."""
+    """Return the header of embeddings, completed by the class names in their arrays."""
     arrays = {
         name: raw.array(name) for name, field in fields.items() if field.kind == "class"
     }
@@ -259,7 +261,7 @@ def _with_classes(
 
 
 def _add_uncertainty(task: str, arrays: dict[str, NDArray[Any]]) -> tuple[str, ...]:
-    """Add one over the length of embeddings that have no uncertainty; return notes."""
+    """Add the inverse length of embeddings without an uncertainty; return notes."""
     if task != "embedding" or any(name.startswith("uncertainty/") for name in arrays):
         return ()
     arrays[INVERSE_NORM] = inverse_norm(arrays["embedding"])
@@ -269,7 +271,7 @@ def _add_uncertainty(task: str, arrays: dict[str, NDArray[Any]]) -> tuple[str, .
 
 
 def _refuse_signs(arrays: Mapping[str, Any], classes: int) -> None:
-    """Raise if two classes seem to be called -1 and 1: -1 is no class."""
+    """Raise if the two classes seem to be -1 and 1: -1 is no class."""
     target = arrays.get("target")
     if target is None or target.dtype != np.int64 or "known" in arrays:
         return

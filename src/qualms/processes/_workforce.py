@@ -95,10 +95,10 @@ class Workforce:
         self._crew = LocalCrew(script=script) if make_crew is None else make_crew()
         self._workers: list[Worker] = []
         self._ready: list[Worker] = []
-        """Those that have started: on a cluster, others may wait for room."""
+        """Workers that have started: on a cluster, others may wait for room."""
         self._lock = Lock()
         self._over = ""
-        """Why no more work is taken: how a process ended."""
+        """Reason for taking no more work, such as the end of a process."""
 
     def __enter__(self) -> Self:
         return self
@@ -145,10 +145,10 @@ class Workforce:
     def takes(self, work: int, *, workers: int) -> bool:
         """Return whether processes should do this work; start `workers` of them if so.
 
-        They should when all work asked about so far exceeds `patience`: doing it
-        without processes then took about as long as starting them. They should not
-        where none can be started: in a daemon, in a process that is still importing the
-        main script, or on a machine without room for more.
+        True once the work of all calls so far exceeds `patience`: this process has then
+        worked about as long as starting others takes. False where no process can be
+        started: in a daemon, in a process that is still importing the main script, or
+        on a machine without room for more.
         """
         with self._lock:
             self._patience -= work
@@ -202,7 +202,7 @@ class Workforce:
 
 
 class _Ready(NamedTuple):
-    """What a process says when it has started."""
+    """Message of a process that has started."""
 
 
 class _Done(NamedTuple):
@@ -240,7 +240,7 @@ class _Shares:
 
     @property
     def is_over(self) -> bool:
-        """Whether no share is under way, and none is to be sent."""
+        """True if no share is under way and none remains to be sent."""
         left = self._next < len(self._shares) and self.error is None
         return not self.waiting and not left
 

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from qualms.evaluate.benchmark_results import BenchmarkResults
+from qualms.evaluate.uncertainty_ranking import UNCERTAINTY
 from qualms.labels import Label, Labels, Wanted
 from qualms.published import Published, published
 from qualms.report.judged import DEVIATION, NOT_PRINTED, table_cell
-from qualms.report.table import Column, Table, TableLine
+from qualms.report.table import Column, Table, TableCell, TableLine
 from qualms.results import Result, ResultsTable
 from qualms.study import RunPlan
 
@@ -80,7 +81,11 @@ class Layout:
     compares: bool = True
     """Whether ours by the rule of the released code is compared with the paper's."""
     marked: bool = True
-    """Whether the best row of each column is marked; rows are ranked on one variant."""
+    """Whether the best row of each column is marked."""
+    among_uncertainties: bool = False
+    """Whether the best of each column is that of the uncertainties of all rows, which
+    lines then are; else it is the best of rows with an uncertainty of the same name.
+    Either are ranked on one variant."""
     notes: tuple[str, ...] = ()
     published_notes: tuple[str, ...] = ()
     """Notes on published numbers, for tables that show any."""
@@ -260,6 +265,8 @@ def _line(  # noqa: PLR0913 - the parts of a line
         )
         if not layout.marked:
             cell = replace(cell, best=False, tied=False)
+        elif layout.among_uncertainties:
+            cell = _marked_among_uncertainties(results, ours, cell)
         same = number is None or _agree(number, ours, layout.across)
         if not (layout.compares and same):
             cell = replace(cell, released=None)
@@ -273,6 +280,17 @@ def _line(  # noqa: PLR0913 - the parts of a line
         beyond=row is not None and row.beyond,
         keys={**_scalars(section.labels), **labels},
     )
+
+
+def _marked_among_uncertainties(
+    results: BenchmarkResults, ours: Result, cell: TableCell
+) -> TableCell:
+    """Return a cell that is marked by its rank among the uncertainties of all rows."""
+    ranking = results.among_uncertainties(ours)
+    if ranking is None or ranking.reason:
+        return replace(cell, best=False, tied=False)
+    own = str(ours.labels["row"]), ours.labels.get(UNCERTAINTY)
+    return replace(cell, best=ranking.is_best(*own), tied=ranking.may_be_best(*own))
 
 
 def _agree(one: Result, other: Result, names: Sequence[str]) -> bool:

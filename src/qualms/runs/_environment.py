@@ -1,4 +1,4 @@
-"""What runs are made with: versions, the machine, and a place to write to."""
+"""The environment of runs: versions, the machine, and a folder that can be written."""
 
 import os
 import platform

@@ -1,4 +1,4 @@
-"""Where the files of a run are, and how they are read and written."""
+"""Paths of the files of a run; reading and writing them."""
 
 import json
 import os
@@ -99,7 +99,7 @@ def judged_files(folder: Path) -> list[JudgedFile]:
     files = []
     done = str(done_path(folder))
     with suppress(FileNotFoundError, NotADirectoryError):
-        # As texts, since thousands of folders are looked at.
+        # Paths are texts: Path objects would be slow for thousands of folders.
         files.append(JudgedFile("done.json", done, os.stat(done)))  # noqa: PTH116
     below = _files_below(f"{folder}{os.sep}predictions", "predictions")
     return [*files, *below]

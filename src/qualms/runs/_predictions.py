@@ -1,4 +1,4 @@
-"""The predictions in the folder of a run: whether they are there, and of that run."""
+"""The predictions in the folder of a run: their paths, and checks of their headers."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ def stored(folder: Path, split: str) -> Path | None:
 def is_stored(folder: Path, split: str, spec: RunSpec) -> bool:
     """Return whether `folder` holds readable predictions of `spec` on `split`.
 
-    Only files of the kind that training writes are opened; of others the name counts.
+    Only files of the kind that training writes are opened; other kinds count by name.
     """
     path = stored(folder, split)
     if path is None:

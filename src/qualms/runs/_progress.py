@@ -1,4 +1,4 @@
-"""Which runs were asked for, and how far each is: read without disturbing them."""
+"""Requested runs and their progress, read without disturbing the runs."""
 
 import json
 import os
@@ -23,34 +23,34 @@ REQUEST = "requested.json"
 
 
 class RunState(NamedTuple):
-    """What a listing of thousands of runs reads of each."""
+    """The facts about a run that a listing of thousands of runs reads."""
 
     spec: dict[str, Any]
-    """The fields of its spec, unchecked."""
+    """Fields of its spec, unchecked."""
     done: bool
     error: str
     """Why the last attempt failed; '' if it did not."""
     seconds: float | None
-    """Seconds of its training, where it is done."""
+    """Seconds of its training; None unless it is done."""
     finished: str | None
-    """When it was done, in UTC."""
+    """Time of its end, in UTC; None unless it is done."""
 
 
 class RunProgress(NamedTuple):
-    """How far a run is, by the files in its folder."""
+    """Progress of a run, by the files in its folder."""
 
     spec: RunSpec
     done: bool
     error: str
     """Why the last attempt failed; '' if it did not."""
     epochs: tuple[Mapping[str, Any], ...]
-    """What each epoch wrote: its number, loss, seconds and images per second."""
+    """Record of each epoch: its number, loss, seconds and images per second."""
     sign: float
-    """When it last wrote anything, in seconds since 1970."""
+    """Time of its last change, in seconds since 1970."""
 
 
 def note_request(out: Path, specs: Iterable[RunSpec]) -> None:
-    """Note below `out` which runs were asked for last, for those who watch them."""
+    """Record below `out` which runs were requested last, for pages that follow them."""
     hashes: dict[str, list[str]] = {}
     for spec in specs:
         hashes.setdefault(spec.benchmark, []).append(spec.hash)
@@ -61,13 +61,13 @@ def note_request(out: Path, specs: Iterable[RunSpec]) -> None:
 
 
 def requested_runs(folder: Path) -> tuple[str, ...]:
-    """Return the hashes of the runs that were asked for last of a benchmark."""
+    """Return the hashes of the runs of a benchmark that were requested last."""
     runs = read_object(folder / REQUEST).get("runs")
     return tuple(map(str, runs)) if isinstance(runs, list) else ()
 
 
 def read_progress(folder: Path) -> RunProgress | None:
-    """Return how far the run in `folder` is; None if it holds no run.
+    """Return the progress of the run in `folder`; None if it holds no run.
 
     Nothing is locked, so a process that works on the run is not disturbed.
     """
@@ -90,7 +90,7 @@ def read_progress(folder: Path) -> RunProgress | None:
 
 
 def read_state(folder: Path) -> RunState | None:
-    """Return what a listing shows of a run; None if its files cannot be read."""
+    """Return the facts that a listing shows; None if the files cannot be read."""
     try:
         spec, record = (
             read_object(folder / f"{name}.json") for name in ("spec", "done")
@@ -115,7 +115,7 @@ def last_change(folder: Path) -> float:
 
 
 def log_end(folder: Path, size: int) -> str:
-    """Return the last so many bytes of the output of a run, from a whole line on."""
+    """Return the end of a run's log: complete lines of at most `size` bytes."""
     try:
         with log_path(folder).open("rb") as file:
             length = file.seek(0, os.SEEK_END)
@@ -127,7 +127,7 @@ def log_end(folder: Path, size: int) -> str:
 
 
 def _line_object(line: str) -> dict[str, Any]:
-    """Return the object of a line; {} for one that is being written."""
+    """Return the object of a line; {} for a line that is still being written."""
     try:
         return as_object(json.loads(line))
     except ValueError:

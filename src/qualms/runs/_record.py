@@ -1,4 +1,4 @@
-"""What a run is, how it ended, and who works on it, as its folder says."""
+"""Records in the folder of a run: its spec, its end, its costs, its process."""
 
 import json
 import math
@@ -46,15 +46,15 @@ class RunLosses(NamedTuple):
     """Lost processes of a run that is not done."""
 
     lost: int = 0
-    """How often its process or its machine was lost."""
+    """Number of times that its process or its machine was lost."""
     killed: int = 0
-    """How often its process was lost, and its machine was not."""
+    """Number of times that only its process was lost."""
     error: str = ""
-    """Why it is not tried again; '' if it is."""
+    """Reason for not trying it again; '' if it is tried again."""
 
 
 def describe(folder: Path, spec: RunSpec, facts: Mapping[str, Any]) -> None:
-    """Make the folder of a run, and write its spec and its environment there.
+    """Make the folder of a run and write its spec and its environment.
 
     Args:
         folder: the folder of the run.
@@ -131,7 +131,7 @@ def why_pruned(folder: Path, search: str) -> str:
 
 
 def read_costs(folder: Path, header: Mapping[str, Any] | None = None) -> RunCosts:
-    """Return what the finished run in `folder` cost.
+    """Return the costs of the finished run in `folder`.
 
     Args:
         folder: the folder of the run, whose name is its hash.
@@ -157,8 +157,8 @@ def _mean(seconds: Sequence[float]) -> float | None:
 def read_losses(folder: Path, *, since: float) -> RunLosses:
     """Return how often the process of a run was lost.
 
-    What was counted for a run that was given up is forgotten by launchers that start
-    later: their users ask for another attempt.
+    A launcher that starts after a run was given up counts from zero: its user asks for
+    another attempt.
 
     Args:
         folder: the folder of the run.

@@ -116,10 +116,11 @@ def augrc_influence(risk: ArrayLike, uncertainty: ArrayLike) -> Influence:
     """Return the mean over k of the summed risk of the k most certain items over N."""
     values, rank = _ranked_risk(risk, uncertainty)
     items = len(values)
-    total = _kept_sums(values, rank)
+    total = _kept_sums(values, *rank)
     place = np.arange(1.0, items + 1.0)
     area = float(total.sum()) / items**2
-    from_others, weight = _averaged(total, rank), _averaged(items + 1.0 - place, rank)
+    from_others = _averaged(total, *rank)
+    weight = _averaged(items + 1.0 - place, *rank)
     change = (from_others + values * weight) / items**2
     return _of_risk(area, change - change.mean(), values)
 
@@ -302,7 +303,7 @@ def kept_risk_influence(risk: Array, rank: Ranked, kept: int) -> Influence:
     """Return the mean `risk` (N,) of the `kept` items of lowest rank."""
     if kept == len(risk):
         return mean_influence(risk, bound=_bound(risk))
-    value = float(_kept_sums(risk, rank)[kept - 1]) / kept
+    value = float(_kept_sums(risk, *rank)[kept - 1]) / kept
     inner = kept_share(rank, kept) * (risk - value) / kept
     at_cut = (_local_mean(risk, rank, kept) - value) / kept
     change = kept_influence(inner, rank, kept, at_cut=at_cut)
@@ -358,37 +359,68 @@ def _ranked_risk(risk: ArrayLike, uncertainty: ArrayLike) -> tuple[Array, Ranked
 
 def _kept_area(risk: Array, rank: Ranked) -> tuple[float, Array]:
     """Return the AURC, and the first-order change of it due to each item."""
-    items = len(risk)
-    place = np.arange(1.0, items + 1.0)
-    mean = _kept_sums(risk, rank) / place
-    area = float(mean.mean())
-    # The item itself from its place on, less what it thins out of the others.
-    later = np.cumsum((1.0 / place)[::-1])[::-1]
-    thinned = np.cumsum((mean / place)[::-1])[::-1]
-    change = _averaged(mean - thinned, rank) + risk * _averaged(later, rank)
-    change /= items
-    return area, change - change.mean()
+    area, change = _area_and_changes(_kept_sums(risk, *rank), risk, *rank)
+    change -= change.mean()
+    return area, change
 
 
-def _kept_sums(risk: Array, rank: Ranked) -> Array:
+@jit
+def _area_and_changes(
+    sums: Array, risk: Array, order: Index, start: Index
+) -> tuple[float, Array]:
+    """Return the mean over k of `sums` (N,) / k, and its slope (N,) by each risk."""
+    items = len(order)
+    change = np.empty(items)
+    area, part, later, thinned = 0.0, 0.0, 0.0, 0.0
+    for group in range(len(start) - 2, -1, -1):
+        size = start[group + 1] - start[group]
+        from_others, own = 0.0, 0.0
+        for place in range(start[group + 1] - 1, start[group] - 1, -1):
+            mean = sums[place] / (place + 1.0)
+            part += mean
+            # The item itself from its place on, less what it thins out of the others.
+            later += 1.0 / (place + 1.0)
+            thinned += mean / (place + 1.0)
+            from_others += mean - thinned
+            own += later
+            if place % 1024 == 0:  # sums of sums lose fewer digits
+                area += part
+                part = 0.0
+        for place in range(start[group], start[group + 1]):
+            item = order[place]
+            change[item] = (from_others + risk[item] * own) / size / items
+    return area / items, change
+
+
+@jit
+def _kept_sums(risk: Array, order: Index, start: Index) -> Array:
     """Return the expected total risk (N,) of the k most certain, over tie orders."""
-    ordered = risk[rank.order]
-    size = np.diff(rank.start)
-    if len(size) < len(ordered):
-        mean = np.add.reduceat(ordered, rank.start[:-1]) / size
-        ordered = np.repeat(mean, size)
-    return np.cumsum(ordered)
+    sums = np.empty(len(order))
+    total = 0.0
+    for group in range(len(start) - 1):
+        # As in `kept_means`, the mean of equal values is that value to the last bit.
+        first, offset = risk[order[start[group]]], 0.0
+        for place in range(start[group] + 1, start[group + 1]):
+            offset += risk[order[place]] - first
+        mean = first + offset / (start[group + 1] - start[group])
+        for place in range(start[group], start[group + 1]):
+            total += mean
+            sums[place] = total
+    return sums
 
 
-def _averaged(by_place: Array, rank: Ranked) -> Array:
+@jit
+def _averaged(by_place: Array, order: Index, start: Index) -> Array:
     """Return (N,) in item order: the mean of `by_place` over each item's tie group."""
-    size = np.diff(rank.start)
-    mean = np.empty(len(by_place))
-    if len(size) < len(by_place):
-        group_mean = np.add.reduceat(by_place, rank.start[:-1]) / size
-        by_place = np.repeat(group_mean, size)
-    mean[rank.order] = by_place
-    return mean
+    by_item = np.empty(len(order))
+    for group in range(len(start) - 1):
+        total = 0.0
+        for place in range(start[group], start[group + 1]):
+            total += by_place[place]
+        mean = total / (start[group + 1] - start[group])
+        for place in range(start[group], start[group + 1]):
+            by_item[order[place]] = mean
+    return by_item
 
 
 def _bound(risk: Array) -> float:

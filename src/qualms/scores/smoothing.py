@@ -8,6 +8,7 @@ transform of the residual therefore serves every bandwidth.
 import numpy as np
 
 from qualms.arrays import Array
+from qualms.jit import jit
 
 # Grid steps on [0, 1]; the bandwidth is resolved to about one of them.
 STEPS = 1 << 13
@@ -62,13 +63,21 @@ def _share_kept(ratio: Array) -> Array:
 
 def on_grid(position: Array, residual: Array, steps: int) -> Array:
     """Return (steps + 1,) the residual, shared by the grid points around each item."""
-    scaled = position * steps
-    left = np.minimum(scaled.astype(np.int64), steps - 1)
-    right_share = scaled - left
-    grid: Array = np.zeros(steps + 1)
-    grid += np.bincount(left, residual * (1.0 - right_share), minlength=steps + 1)
-    grid += np.bincount(left + 1, residual * right_share, minlength=steps + 1)
+    grid = np.zeros(steps + 1)
+    _share_out(position, residual, grid)
     return grid
+
+
+@jit
+def _share_out(position: Array, residual: Array, grid: Array) -> None:
+    """Add each residual to the grid points around its position."""
+    steps = len(grid) - 1
+    for item in range(len(position)):
+        scaled = position[item] * steps
+        left = min(int(scaled), steps - 1)
+        right_share = scaled - left
+        grid[left] += residual[item] * (1.0 - right_share)
+        grid[left + 1] += residual[item] * right_share
 
 
 def _spectrum(grids: Array) -> Array:

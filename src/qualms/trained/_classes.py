@@ -51,6 +51,38 @@ def class_names(
     return ClassNames(names, note)
 
 
+def embedded_classes(
+    outputs: int, listed: Sequence[str] | None, of_items: set[str], file: str = ""
+) -> ClassNames:
+    """Return the classes of items that are embedded, by number.
+
+    Classes need not be those of the network. Those that the user lists come first, in
+    the order of the outputs, so that what the classifier predicts is comparable.
+
+    Args:
+        outputs: number of outputs of the classifier; 0 where there is none.
+        listed: classes that the user names in order, if so.
+        of_items: classes that items have.
+        file: file that `listed` was read from.
+    """
+    if listed is None:
+        return ClassNames(tuple(sorted(of_items)), "")
+    if not outputs:
+        raise ValueError(
+            f"{file} names the outputs of a classifier, and this network has none;"
+            " leave --classes out"
+        )
+    _check_listed(max(2, outputs), listed, set(), file)
+    others = sorted(of_items - set(listed))
+    note = ""
+    if others:
+        note = (
+            f"the classifier does not know {_listed(others)}, so that its classes are"
+            " not kept"
+        )
+    return ClassNames((*listed, *others), note)
+
+
 def _numbered(count: int, of_items: set[str]) -> ClassNames:
     """Return classes whose names are the numbers of outputs."""
     names = {int(name): name for name in sorted(of_items)}

@@ -18,6 +18,7 @@ from qualms.trained._regions import separate_regions
 from qualms.wording import suggest
 
 CLASS_FORMS = ("logits", "probabilities")
+EMBEDDING_FORMS = ("embeddings", *CLASS_FORMS)
 VALUE_FORMS = ("mean", "mean_variance", "mean_log_variance", "mean_deviation")
 _NAMED = ("logits", "out")
 """Keys of the class scores, in models that return a mapping."""
@@ -36,7 +37,7 @@ class OutputReader:
 
     task: TaskName
     form: str
-    """One of `CLASS_FORMS` or `VALUE_FORMS`."""
+    """One of `CLASS_FORMS`, `VALUE_FORMS` or `EMBEDDING_FORMS`."""
     explicit: bool
     """True if the user named the form; if not, logits that look like probabilities are
     refused."""
@@ -47,6 +48,8 @@ class OutputReader:
         """Return outputs (B, K, *space) in float32 from what a model gave for `x`."""
         if self.task == "regression":
             return self._values(returned)
+        if self.form == "embeddings":
+            return _embeddings(returned, x)
         scores = _scores(returned)
         space = x.ndim - 2 if self.task == "segmentation" else 0
         if scores.ndim == space + 1:  # two classes
@@ -109,6 +112,7 @@ def make_reader(task: str, outputs: str | None, *, regions: int = 0) -> OutputRe
         "classification": CLASS_FORMS,
         "segmentation": CLASS_FORMS,
         "regression": VALUE_FORMS,
+        "embedding": EMBEDDING_FORMS,
     }
     if task not in forms_of:
         raise ValueError(
@@ -128,6 +132,18 @@ def make_reader(task: str, outputs: str | None, *, regions: int = 0) -> OutputRe
         explicit=outputs is not None,
         regions=regions,
     )
+
+
+def _embeddings(returned: Any, x: Tensor) -> Tensor:
+    """Return embeddings (B, D) in float32."""
+    embedding = _scores(returned)
+    if embedding.ndim != _FLAT or len(embedding) != len(x):
+        raise ValueError(
+            "for embeddings a model must return vectors (B, D) for a batch of B items,"
+            f" got shape {tuple(embedding.shape)} for {len(x)} items; wrap it in a"
+            " module that pools them, or say outputs='logits' if it is a classifier"
+        )
+    return embedding.float()
 
 
 def _scores(returned: Any) -> Tensor:

@@ -7,11 +7,13 @@ import numpy as np
 from qualms.benchmarks.own._summary_scores import (
     DETECTED,
     SCORES,
+    USUAL,
     SummaryScore,
     score_head,
     score_labels,
 )
 from qualms.evaluate.benchmark_results import BenchmarkResults
+from qualms.evaluate.uncertainty_ranking import UNCERTAINTY
 from qualms.labels import Labels
 from qualms.report.captions import If, banded, caption
 from qualms.report.figures import MARKERS, SERIES, CurveMark, Drawing, Mark, Panel
@@ -43,7 +45,57 @@ def corruption_tables(results: BenchmarkResults) -> tuple[Table, ...]:
         )
         if table is not None:
             tables.append(table)
-    return tuple(tables)
+    return (*tables, *_detection_tables(results))
+
+
+def _detection_tables(results: BenchmarkResults) -> Iterator[Table]:
+    """Yield how every uncertainty of all methods tells corrupted items from others.
+
+    There is none where methods have but those that all of them have.
+    """
+    task = results.benchmark.task
+    shown = DETECTED.get(task)
+    if shown is None or not corruptions_of(results):
+        return
+    numbers = results.table.where(score=shown.score, subset="all")
+    if set(numbers.distinct(UNCERTAINTY)) <= {*USUAL}:
+        return
+    others = {name: v for name, v in shown.labels.items() if name != UNCERTAINTY}
+    layout = Layout(
+        name="corruptions_detection",
+        title="Corrupted items found, by every uncertainty",
+        columns=tuple(
+            LayoutColumn(
+                label=str(severity),
+                group=f"{score_head(shown)} by severity",
+                labels={
+                    **others,
+                    "severity": severity,
+                    "subset": "all",
+                    "score": shown.score,
+                },
+            )
+            for severity in _severities(results)
+        ),
+        where={
+            "corruption": corruptions_of(results),
+            UNCERTAINTY: numbers.distinct(UNCERTAINTY),
+        },
+        lines=("corruption", "row", UNCERTAINTY),
+        line_labels=_uncertainty_words,
+        left=("corruption", "method", UNCERTAINTY),
+        order={"corruption": corruptions_of(results)},
+        printed_in=None,
+        among_uncertainties=True,
+        notes=(
+            "A mark stands in each corruption and severity: uncertainties of one method"
+            " and of several are compared together, on the same items and seeds.",
+        ),
+    )
+    about = results.plan.preset_text
+    table = layout_table(results, layout, about=about, absent="")
+    if table is not None:
+        yield table
 
 
 def corruption_figures(results: BenchmarkResults) -> Iterator[Drawing]:
@@ -117,6 +169,10 @@ def _layout(
         printed_in=None,
         main=main,
     )
+
+
+def _uncertainty_words(plan: RunPlan, labels: Labels) -> tuple[str, ...]:
+    return (*_line_words(plan, labels), str(labels[UNCERTAINTY]))
 
 
 def _line_words(plan: RunPlan, labels: Labels) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from qualms.benchmarks.own._summary_scores import (
     INTERVAL,
     PATCH,
     SCORES,
+    USUAL,
     SummaryScore,
     score_head,
     score_labels,
@@ -72,8 +73,6 @@ class OwnCurve(NamedTuple):
     """Height of the dashed line: the value that is aimed at."""
 
 
-USUAL = ("entropy", "epistemic", "interval length")
-"""Uncertainties that every method of a task has, by the label of their numbers."""
 CURVES = {
     "classification": (
         OwnCurve(
@@ -162,6 +161,7 @@ def _own_uncertainties(results: BenchmarkResults, variant: Variant) -> Table | N
             for score, subset, group in chosen
         ],
         usual=USUAL,
+        every_row=True,
         by=("aggregation",) if results.benchmark.task == "segmentation" else (),
         about=f"{results.plan.preset_text}: {results.plan.preset.network.name}",
         keys={"variant": variant.name},

@@ -45,6 +45,8 @@ SCORES = {
     ),
 }
 """Main scores of each task."""
+USUAL = ("entropy", "epistemic", "interval length")
+"""Uncertainties that every method of a task has, by the label of their numbers."""
 DETECTED = {
     "classification": SummaryScore("ood_auroc", ENTROPY),
     "segmentation": SummaryScore("ood_auroc", PATCH, "OOD AUROC by patches"),

@@ -229,6 +229,7 @@ def _own_uncertainties(results: BenchmarkResults, variant: Variant) -> Table | N
         variant,
         (*half, detection),
         built_in="entropy of the mean",
+        every_row=True,
         about=about_text(results, [variant]),
         simulated=variant.simulated,
         keys={

@@ -117,7 +117,7 @@ _FROZEN_WIDTH = 256
 
 def all_configs() -> dict[str, Config]:
     """Return all configs by name: the best ones of the paper, and further ones."""
-    configs = (_best(), _spread(), _plain(), _frozen())
+    configs = (_best(), _spread(), _plain(), _frozen(), _alone())
     return {name: config for each in configs for name, config in each}
 
 
@@ -139,6 +139,11 @@ def view_names() -> dict[str, str]:
 def frozen_names() -> dict[str, str]:
     """Return by method the name of the config of its head on cached features."""
     return {method: f"{method}_frozen" for method in _ON_FEATURES}
+
+
+def alone_names() -> dict[str, str]:
+    """Return by method the name of the config for a network without upstream items."""
+    return {"frozen": "frozen_alone"}
 
 
 def chosen_uncertainties(configs: Mapping[str, str]) -> dict[str, str]:
@@ -228,6 +233,11 @@ def _frozen() -> Iterator[tuple[str, Config]]:
         start = {"method.initial_uncertainty": 0.001} if method == "nivmf" else {}
         options = {"method.width": _FROZEN_WIDTH, **start}
         yield f"{method}_frozen", Config(method=method, options=options)
+
+
+def _alone() -> Iterator[tuple[str, Config]]:
+    """Yield the config of a frozen network that compares items with no others."""
+    yield "frozen_alone", Config(method="frozen", options={"method.items": 0})
 
 
 def _spread() -> Iterator[tuple[str, Config]]:

@@ -14,6 +14,8 @@ too, with the label `uncertainty`.
 Settings that a variant states:
 
 - "retrieval" and "votes": names of its downstream sets.
+- "upstream": False if there is no upstream set, but only sets that a pretrained network
+  is judged on; what compares with it is then left out.
 - "chosen": by row, the uncertainty that is taken, where it is not the first of `us`.
 
 A row of a second training has the label "taught", the set of whose classes it saw

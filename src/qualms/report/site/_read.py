@@ -11,6 +11,7 @@ from qualms.evaluate.drawings import CURVE_POINTS
 from qualms.predictions import pairing, same_items
 from qualms.report.benchmark_report import BenchmarkReport, versions
 from qualms.report.presented import report_of
+from qualms.report.search_report import SearchReport
 from qualms.report.site._sources import PredictionsSource, Sources
 from qualms.report.site.contents import (
     TITLE,
@@ -18,6 +19,7 @@ from qualms.report.site.contents import (
     Made,
     ScoredFile,
     ShownBenchmark,
+    ShownSearch,
     SiteContents,
     SiteGap,
 )
@@ -74,7 +76,12 @@ def read_contents(request: SiteRequest) -> SiteContents:
         elif isinstance(source, Scored):
             files += [ScoredFile(slug="", results=each) for each in source.results]
     contents = contents_of_parts(
-        reports, files, title=request.title, command=request.command, gaps=sources.gaps
+        reports,
+        files,
+        searches=sources.searches,
+        title=request.title,
+        command=request.command,
+        gaps=sources.gaps,
     )
     return replace(contents, data=request.data)
 
@@ -83,6 +90,7 @@ def contents_of_parts(
     reports: Sequence[BenchmarkReport],
     files: Sequence[ScoredFile],
     *,
+    searches: Sequence[SearchReport] = (),
     title: str = TITLE,
     command: str = "",
     gaps: Sequence[SiteGap] = (),
@@ -95,9 +103,16 @@ def contents_of_parts(
         for report in reports
     ]
     named = [replace(f, slug=_new_slug(f.results.name, taken)) for f in files]
+    of_searches = [
+        ShownSearch(
+            slug=_new_slug(f"tune {each.variant} {each.method}", taken), report=each
+        )
+        for each in searches
+    ]
     return SiteContents(
         title=title,
         benchmarks=tuple(shown),
+        searches=tuple(of_searches),
         groups=tuple(_groups(named, taken)),
         gaps=(*gaps, *(gap for report in reports for gap in _gaps_of(report))),
         made=made_now(command),

@@ -1,11 +1,13 @@
 """What the paths that a user names are: judged folders, tables, predictions, runs."""
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from qualms.predictions import reader_of
+from qualms.report.search_report import FILE as SEARCH
+from qualms.report.search_report import SearchReport, read_search
 from qualms.report.site.contents import SiteGap
 from qualms.report.stored_report import RESULTS
 from qualms.runs import predictions_folder, was_finished, why_failed
@@ -35,6 +37,7 @@ class Sources:
     tables: list[Path] = field(default_factory=list)
     """Results tables alone."""
     predictions: list[PredictionsSource] = field(default_factory=list)
+    searches: list[SearchReport] = field(default_factory=list)
     gaps: list[SiteGap] = field(default_factory=list)
 
     def add(self, path: Path) -> None:
@@ -55,10 +58,13 @@ class Sources:
         if _is_predictions(folder):  # segmented items
             self.predictions.append(PredictionsSource(path=folder))
             return
-        judged = list(_judged_folders(folder))
+        judged = list(_folders_with(RESULTS, folder))
         self.judged.extend(judged)
-        self.gaps.extend(_unfinished(folder, judged))
-        if judged:
+        searches = [read_search(path) for path in _folders_with(SEARCH, folder)]
+        self.searches.extend(searches)
+        trials = {trial.run for search in searches for trial in search.trials}
+        self.gaps.extend(_unfinished(folder, judged, trials))
+        if judged or searches:
             return
         stored = predictions_folder(folder)
         files = list(_predictions_in(stored if stored.is_dir() else folder))
@@ -66,7 +72,8 @@ class Sources:
         if not files and not self.gaps:
             raise ValueError(
                 f"{folder} holds neither judged results nor predictions; give a folder"
-                " that `qualms run` wrote to, a results.csv, or predictions files"
+                " that `qualms run` or `qualms tune` wrote to, a results.csv, or"
+                " predictions files"
             )
 
 
@@ -78,15 +85,15 @@ def _is_results_table(path: Path) -> bool:
         return set(next(csv.reader(file), [])) >= _RESULT_COLUMNS
 
 
-def _judged_folders(folder: Path, depth: int = DEPTH) -> Iterator[Path]:
-    """Yield the folders with judged results, not following links."""
-    if (folder / RESULTS).is_file():
+def _folders_with(file: str, folder: Path, depth: int = DEPTH) -> Iterator[Path]:
+    """Yield the folders with a file of this name, not following links."""
+    if (folder / file).is_file():
         yield folder
     if depth == 0:
         return
     for below in sorted(folder.iterdir()):
         if below.is_dir() and not below.is_symlink() and below.name[0] != ".":
-            yield from _judged_folders(below, depth - 1)
+            yield from _folders_with(file, below, depth - 1)
 
 
 def _predictions_in(folder: Path) -> Iterator[PredictionsSource]:
@@ -104,10 +111,16 @@ def _is_predictions(path: Path) -> bool:
     return path.suffix in ENDINGS
 
 
-def _unfinished(folder: Path, judged: list[Path]) -> Iterator[SiteGap]:
-    """Yield benchmarks whose runs were not judged, and runs that failed."""
+def _unfinished(
+    folder: Path, judged: list[Path], trials: Collection[str]
+) -> Iterator[SiteGap]:
+    """Yield benchmarks whose runs were not judged, and runs that failed.
+
+    Trials of searches are left out: they are not judged, and their pages list them.
+    """
     for benchmark in sorted({path.parent.parent for path in _specs(folder)}):
-        runs = [path.parent for path in benchmark.glob("*/spec.json")]
+        specs = benchmark.glob("*/spec.json")
+        runs = [path.parent for path in specs if path.parent.name not in trials]
         finished = sum(map(was_finished, runs))
         if finished and not any(path.is_relative_to(benchmark) for path in judged):
             yield SiteGap(

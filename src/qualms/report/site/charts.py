@@ -14,6 +14,7 @@ from qualms.report.site.page import DataFile, Download, Fragment
 
 TOOLS = ("table", "csv", "svg")
 """What readers can do with a figure that is drawn from numbers."""
+_KINDS = {"pdf": "PDF", "tex": "LaTeX", "csv": "CSV", "txt": "Caption", "toml": "TOML"}
 _TOOL_WORDS = {"table": "Table", "csv": "CSV", "svg": "SVG"}
 
 
@@ -162,7 +163,6 @@ def _tools(
 
 def file_link(download: Download) -> Html:
     """Return a link that saves a download; its words are the kind of the file."""
-    kinds = {"pdf": "PDF", "tex": "LaTeX", "csv": "CSV", "txt": "Caption"}
     ending = download.name.rpartition(".")[2]
-    words = kinds.get(ending, ending)
+    words = _KINDS.get(ending, ending)
     return link(f"files/{download.name}", words, download=download.name)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from qualms.evaluate import Comparison, Results, Scored
 from qualms.report.benchmark_report import BenchmarkReport
+from qualms.report.search_report import SearchReport
 
 TITLE = "Does it know when it does not know?"
 
@@ -21,6 +22,15 @@ class ShownBenchmark:
     slug: str
     """The page of the benchmark is `slug + ".html"`, and ids on it begin with it."""
     report: BenchmarkReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownSearch:
+    """A search of options, and where its page is."""
+
+    slug: str
+    """The page of the search is `slug + ".html"`, and ids on it begin with it."""
+    report: SearchReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +100,7 @@ class SiteContents:
     benchmarks: tuple[ShownBenchmark, ...] = ()
     groups: tuple[FileGroup, ...] = ()
     """Predictions files, by page."""
+    searches: tuple[ShownSearch, ...] = ()
     gaps: tuple[SiteGap, ...] = ()
     made: Made = Made()
     data: Path | None = None
@@ -107,4 +118,6 @@ class SiteContents:
     @property
     def simulated(self) -> bool:
         """Whether some of the data are simulated."""
-        return any(shown.report.simulated for shown in self.benchmarks)
+        benchmarks = (shown.report.simulated for shown in self.benchmarks)
+        searches = (shown.report.simulated for shown in self.searches)
+        return any(benchmarks) or any(searches)

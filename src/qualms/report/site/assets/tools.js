@@ -3,7 +3,7 @@ qualms.tools = {};
 const MOST_LINES = 200;
 
 /* Every number of a figure: panel, series, x, value and interval. */
-qualms.tools.lines = (spec) => spec.panels.flatMap((panel) => panel.marks.flatMap((mark) => {
+qualms.tools.lines = (spec) => spec.lines || spec.panels.flatMap((panel) => panel.marks.flatMap((mark) => {
   const line = (x, y, low, high) => [panel.title, mark.name, x, y, low, high];
   if (mark.kind === "curve" || mark.kind === "cloud") return mark.x.map((x, i) => line(x, mark.y[i], mark.low ? mark.low[i] : null, mark.high ? mark.high[i] : null));
   if (mark.kind === "point") return [line(mark.x, mark.y, mark.low, mark.high)];

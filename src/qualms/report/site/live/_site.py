@@ -8,7 +8,7 @@ from qualms.report.site._sources import DEPTH
 
 SECONDS = 5.0
 """Between two looks at the results."""
-_RESULTS = ("results.csv", "report.npz", "failed.json")
+_RESULTS = ("results.csv", "report.npz", "search.json", "failed.json")
 """Files by which a change is seen."""
 
 Signature = frozenset[tuple[str, int, int]]

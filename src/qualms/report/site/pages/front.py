@@ -15,6 +15,7 @@ from qualms.report.site.verdicts import (
     sentence_list,
     telling,
 )
+from qualms.report.table import digits
 from qualms.wording import plural
 
 MOST_SENTENCES = 8
@@ -37,7 +38,11 @@ def front(contents: SiteContents) -> Iterator[Page]:
 
 
 def _chips(contents: SiteContents) -> Iterator[str]:
-    counts = {"benchmark": len(contents.benchmarks), "file": len(contents.files)}
+    counts = {
+        "benchmark": len(contents.benchmarks),
+        "file": len(contents.files),
+        "search": len(contents.searches),
+    }
     for noun, count in counts.items():
         if count:
             yield f"{count} {plural(count, noun)}"
@@ -61,6 +66,8 @@ def _sections(contents: SiteContents) -> Iterator[Fragment]:
         yield made
     if contents.groups:
         yield section("index-files", "Files", _files(contents))
+    if contents.searches:
+        yield section("index-searches", "Searches", _searches(contents))
     if contents.benchmarks:
         yield section("index-evaluated", "What was evaluated", _facts(contents))
     if contents.gaps:
@@ -101,6 +108,26 @@ def _benchmark(
 
 def _files(contents: SiteContents) -> Html:
     return element("ul", map(_card, contents.groups), class_="cards")
+
+
+def _searches(contents: SiteContents) -> Html:
+    """Return each search with its best value."""
+    items = []
+    for shown in contents.searches:
+        report = shown.report
+        first = report.objectives[0]
+        best = next((t for t in report.trials if t.number == report.best), None)
+        words = f"{len(report.trials)} {plural(len(report.trials), 'trial')}"
+        if best is not None:
+            words += f", best {first.label} {digits(best.values[0])}"
+        items.append(
+            element(
+                "li",
+                element("h3", link(f"{shown.slug}.html", name(report.title))),
+                element("p", words, class_="small"),
+            )
+        )
+    return element("ul", items, class_="cards")
 
 
 def _card(group: FileGroup) -> Html:
