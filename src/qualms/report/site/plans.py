@@ -39,7 +39,7 @@ class PlanSource:
 
     label: str
     group: str
-    """What it belongs to: a benchmark with its variant, or the files of a user."""
+    """Its group: a benchmark with its variant, or the files of a user."""
     path: Path
     on: tuple[Path, ...] = ()
     simulated: bool = False
