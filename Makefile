@@ -61,7 +61,12 @@ check: $(VENV)/.dev
 quick: check
 	OMP_NUM_THREADS=1 $(BIN)/python .ci/quick.py $(SINCE)
 
-faults: $(VENV)/.dev
+# Ray comes on top: only faults of a cluster need it.
+$(VENV)/.scale: $(VENV)/.dev
+	$(INSTALL) -e ".[dev,scale]"
+	@touch $@
+
+faults: $(VENV)/.scale
 	OMP_NUM_THREADS=1 $(BIN)/python bench/faults.py
 
 gpu-check:

@@ -24,7 +24,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -90,18 +91,18 @@ def requeued(out: Path, data: Path) -> str:
 
 
 def two_nodes(out: Path, data: Path) -> str:
-    with ray_cluster(out.parent / "ray") as (address, environment, nodes):
+    with ray_cluster(out.parent / "ray") as cluster:
         launcher = launch(
             out,
             data,
             workers=2,
-            more=["--launcher", "ray", "--address", address],
-            environment=environment,
+            more=["--launcher", "ray", "--address", cluster.address],
+            environment=cluster.environment,
         )
         victim = training_process(out, launcher)
         os.kill(victim, signal.SIGKILL)
         wait_for_epoch(out, 8)
-        end_group(nodes[1])
+        cluster.lose(cluster.node_of(training_process(out, launcher)))
         output = finish(launcher)
     killed = output.count("was killed by SIGKILL")
     lost = output.count("was lost with its node")
@@ -153,17 +154,20 @@ def wait_for_epoch(out: Path, epochs: int) -> None:
 
 
 def training_process(out: Path, launcher: "subprocess.Popen[str]") -> int:
-    """Wait until a run has finished an epoch; return the process that has its lock."""
-    wait_for_epoch(out, 1)
+    """Wait until a run is in mid-training; return the process that has its lock."""
     deadline = time.monotonic() + LONGEST
     while time.monotonic() < deadline and launcher.poll() is None:
-        for lock in out.glob("*/*/lock"):
-            if (lock.parent / "done.json").exists():
-                continue
-            for pid in holders(lock):
-                return pid
-        time.sleep(0.05)
+        for pid in training_processes(out):
+            return pid
+        time.sleep(0.02)
     sys.exit(f"no process trains in {out}")
+
+
+def training_processes(out: Path) -> Iterator[int]:
+    """Yield the processes with the locks of runs that have finished an epoch."""
+    for log in out.glob("*/*/log.jsonl"):
+        if not (log.parent / "done.json").exists():
+            yield from holders(log.parent / "lock")
 
 
 def holders(path: Path) -> Iterator[int]:
@@ -175,15 +179,50 @@ def holders(path: Path) -> Iterator[int]:
             yield int(words[-4])
 
 
-@contextmanager
-def ray_cluster(
-    folder: Path,
-) -> Iterator[tuple[str, dict[str, str], list["subprocess.Popen[bytes]"]]]:
-    """Start a head without cores and two nodes with one each; end them by their group.
+@dataclass
+class RayCluster:
+    """A cluster on this machine: a head without cores, and nodes with one each."""
 
-    Yields:
-        The address, the environment of drivers, and the processes: head and nodes.
-    """
+    folder: Path
+    address: str
+    environment: dict[str, str]
+    """Of its nodes and of drivers."""
+    nodes: list["subprocess.Popen[bytes]"] = field(default_factory=list)
+    """The head, and the other nodes; each leads a session of its own."""
+
+    def start(self, *words: str, within: Sequence[str] = ()) -> None:
+        """Start a node by the command `within`, and wait until it has joined."""
+        ray = str(Path(sys.executable).with_name("ray"))
+        store = ["--object-store-memory", str(80 * 2**20), "--block"]
+        log = self.folder / f"node{len(self.nodes)}.log"
+        with log.open("wb") as file:
+            process = subprocess.Popen(
+                [*within, ray, "start", *words, *store],
+                env=self.environment,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self.nodes.append(process)
+        wait_until_up(log, process)
+
+    def add_node(self, *within: str) -> None:
+        """Start a node with a core."""
+        self.start("--address", self.address, "--num-cpus", "1", within=within)
+
+    def node_of(self, pid: int) -> "subprocess.Popen[bytes]":
+        """Return the node that a process belongs to."""
+        return next(node for node in self.nodes if pid in session(node.pid))
+
+    def lose(self, node: "subprocess.Popen[bytes]") -> None:
+        """Kill a node with all its processes."""
+        end_group(node)
+        self.nodes.remove(node)
+
+
+@contextmanager
+def ray_cluster(folder: Path, *, nodes: int = 2) -> Iterator[RayCluster]:
+    """Start a head and nodes; end them by their sessions."""
     folder.mkdir(parents=True, exist_ok=True)
     token = folder / "token"
     token.touch(mode=0o600)
@@ -196,28 +235,17 @@ def ray_cluster(
     }
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    ray = str(Path(sys.executable).with_name("ray"))
-    head = ["--head", "--port", str(port), "--num-cpus", "0"]
-    head += ["--include-dashboard", "false"]
-    with ExitStack() as stack:
-        processes = []
-        address = f"{own_address()}:{port}"
-        for number, words in enumerate((head, *[["--address", address]] * 2)):
-            cores = [] if words is head else ["--num-cpus", "1"]
-            store = ["--object-store-memory", str(80 * 2**20), "--block"]
-            log = stack.enter_context((folder / f"node{number}.log").open("wb"))
-            process = subprocess.Popen(
-                [ray, "start", *words, *cores, *store],
-                env=environment,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-            processes.append(process)
-            stack.callback(end_group, process)
-            wait_until_up(folder / f"node{number}.log", process)
-        yield address, environment, [processes[0], processes[2]]
+        port = str(free.getsockname()[1])
+    cluster = RayCluster(folder, f"{own_address()}:{port}", environment)
+    try:
+        head = ["--head", "--port", port, "--num-cpus", "0"]
+        cluster.start(*head, "--include-dashboard", "false")
+        for _ in range(nodes):
+            cluster.add_node()
+        yield cluster
+    finally:
+        for node in reversed(cluster.nodes):
+            end_group(node)
 
 
 def own_address() -> str:

@@ -4,7 +4,7 @@
 the rule of `qualms refer --accuracy` choose a threshold, and looks up whether the new
 items that it keeps reach what was promised. The former rule (50 thresholds, each at a
 fiftieth of the risk) answers the same request on the same items. It writes
-`results/referral_plans.csv` and prints the tables of `docs/refer.md`. `--times` sets
+`results/referral_plans.csv` and prints the tables of `docs/promise.md`. `--times` sets
 how many plans are drawn in each cell, `--only` the beginning of populations' names,
 and `--targets` counts the plans of one set of items where many targets are tried.
 """
@@ -81,6 +81,7 @@ def referral_items(target, correct, uncertainty, cluster=None) -> ReferralItems:
     return ReferralItems(
         name="simulated",
         subset="",
+        task="classification",
         classes=2,
         target=target,
         predicted=np.where(correct, target, 1 - target),

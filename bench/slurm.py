@@ -1,11 +1,12 @@
-"""Run the array of docs/scale.md on a real Slurm, on one machine.
+"""Run the scripts of docs/scale.md on a real Slurm, on one machine.
 
     apt-get install slurm-wlm munge
-    python -m bench.slurm          as root; about ten minutes
+    python -m bench.slurm          as root; about ten minutes; Ray needs the extra scale
 
 A controller and a node are started on the loopback interface, with files of their own.
-The script of docs/scale.md is taken from there, with three tasks and a tiny grid. One
-task is requeued in mid-epoch. The arrays must be those of one launcher.
+The scripts are taken from docs/scale.md: the array, with three tasks and a tiny grid,
+one task of which is requeued in mid-epoch; and the Ray cluster inside an allocation, of
+one node. The predictions must be those of one launcher.
 """
 
 import argparse
@@ -16,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -67,6 +68,7 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--keep", type=Path, help="Folder for all runs.")
+    parser.add_argument("scripts", nargs="*", default=["array", "ray"])
     options = parser.parse_args()
     missing = [name for name in ("slurmctld", "munged") if not shutil.which(name)]
     if missing:
@@ -80,39 +82,79 @@ def main() -> None:
         root.chmod(0o755)
         finish(launch(root / "alone", root / "data", workers=2))
         print("one launcher is done", flush=True)
+        alone = predictions_in(root / "alone")
         with slurm(root):
-            restarts = run_array(root)
-        arrays = compare(predictions_in(root / "alone"), predictions_in(root / "runs"))
-        print(f"an array of {TASKS} tasks, one of them started {restarts + 1} times:")
-        print(f"{arrays} arrays are equal to the last bit, and so are the files")
+            if "array" in options.scripts:
+                restarts = run_array(root)
+                print(f"an array of {TASKS} tasks, one of them started {restarts + 1}")
+                print(f"times: {said(alone, root / 'runs')}", flush=True)
+            if "ray" in options.scripts:
+                run_cluster(root)
+                print(f"Ray in an allocation: {said(alone, root / 'ray-runs')}")
 
 
-def documented_script() -> str:
-    """Return the script of docs/scale.md, for three tasks and the grid of the test."""
-    text = DOCS.read_text("utf-8")
-    script = text.partition("sbatch array.sh`:\n\n```bash\n")[2].partition("```")[0]
+def said(alone: Mapping[str, Path], out: Path) -> str:
+    """Compare the predictions in `out` with those of one launcher."""
+    return f"{compare(alone, predictions_in(out))} arrays and their files are equal"
+
+
+def documented_script(name: str, changes: Mapping[str, str]) -> str:
+    """Return a script of docs/scale.md, changed for one machine and a tiny grid."""
+    text = DOCS.read_text("utf-8").partition(f"`{name}`")[2]
+    script = text.partition("```bash\n")[2].partition("```")[0]
     grid = " ".join(f"'{word}'" for word in GRID)
-    changes = {
-        "--array=0-7": f"--array=0-{TASKS - 1}",
-        "--cpus-per-task=8": "--cpus-per-task=1",
-        "#SBATCH --gpus-per-task=1\n": "",
-        "run retina --preset paper": f"run {BENCHMARK} {grid} --workers 1",
-    }
-    for before, after in changes.items():
+    request = {"run retina --preset paper": f"run {BENCHMARK} {grid} --device cpu"}
+    for before, after in {**request, **changes}.items():
         if script.count(before) != 1:
-            sys.exit(f"the script of {DOCS} must have {before!r} once")
+            sys.exit(f"{name} of {DOCS} must have {before!r} once:\n{script}")
         script = script.replace(before, after)
     return script
 
 
-def run_array(root: Path) -> int:
-    """Submit the array, requeue its first task, and wait; return its restarts."""
-    (root / "array.sh").write_text(documented_script())
+ARRAY = {
+    "--array=0-7": f"--array=0-{TASKS - 1}",
+    "--cpus-per-task=8": "--cpus-per-task=1",
+    "#SBATCH --gpus-per-task=1\n": "",
+    "--no-judge": "--no-judge --workers 1",
+}
+CLUSTER = {
+    "--nodes=4": "--nodes=1",
+    "--cpus-per-task=16": f"--cpus-per-task={TASKS}",
+    "#SBATCH --gpus-per-task=4\n": "",
+    '--out "$SHARED/runs"': '--no-judge --out "$SHARED/ray-runs"',
+    "--cpus 4 --gpus 1 --workers $((4 * SLURM_JOB_NUM_NODES))": "--workers 2",
+}
+
+
+def submit(root: Path, name: str, changes: Mapping[str, str], output: str) -> str:
+    """Submit a script of docs/scale.md; return the number of its job."""
+    (root / name).write_text(documented_script(name, changes))
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "SHARED": str(root), "PATH": path}
-    output = root / "task-%a.log"
-    command = ["sbatch", "--parsable", f"--output={output}", str(root / "array.sh")]
-    job = call(command, environment).strip()
+    command = ["sbatch", "--parsable", f"--output={root / output}", str(root / name)]
+    return call(command, environment).strip()
+
+
+def run_cluster(root: Path) -> None:
+    """Submit the script that starts Ray in its allocation, and wait for its end."""
+    job = submit(root, "cluster.sh", CLUSTER, "cluster.log")
+    deadline, state = time.monotonic() + LONGEST, ""
+    while state not in ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT"):
+        if time.monotonic() > deadline:
+            sys.exit(f"the job does not end:\n{(root / 'cluster.log').read_text()}")
+        time.sleep(2)
+        shown = call(["scontrol", "show", "job", job, "--oneliner"])
+        words = dict(word.partition("=")[::2] for word in shown.split())
+        state = words["JobState"]
+    log = (root / "cluster.log").read_text()
+    if state != "COMPLETED":
+        sys.exit(f"the job ended as {state}:\n{log}")
+    print(log.strip().splitlines()[-1], flush=True)
+
+
+def run_array(root: Path) -> int:
+    """Submit the array, requeue its first task, and wait; return its restarts."""
+    job = submit(root, "array.sh", ARRAY, "task-%a.log")
     wait_for_epoch(root / "runs", 2)
     call(["scontrol", "requeue", f"{job}_0"])
     print(f"requeued task 0 of job {job}", flush=True)

@@ -16,9 +16,8 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import t as student
 
-from qualms.launch import RunRequest, plans_of
+from qualms.launch import RunRequest, parse_seeds, plans_of
 from qualms.launch._config_file import read_config
-from qualms.launch.benchmarking import parse_seeds
 from qualms.launch.tune import search_of
 from qualms.predictions import read
 from qualms.runs import run_folder, split_stem, stored

@@ -59,8 +59,8 @@ def several(*commands, cwd):
 
 def test_parts_of_a_file_are_listed_as_such(home):
     file = home / "mine" / "spots.py"
-    known = ("plainest", "spots", "tiny", "my_study", "share_above_half")
-    shelves = ("methods", "datasets", "networks", "benchmarks", "scores")
+    known = ("plainest", "spots", "tiny", "my_study", "share_above_half", "dimmed")
+    shelves = ("methods", "datasets", "networks", "benchmarks", "scores", "corruptions")
     commands = [("list", shelf, "--include", file) for shelf in shelves]
     texts = several(*commands, cwd=home)
     for name, where, text in zip(known, shelves, texts, strict=True):

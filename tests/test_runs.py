@@ -177,7 +177,9 @@ def test_what_is_known_of_the_environment_adds_up(folder):
 def test_a_commit_says_whether_files_have_changed_since(tmp_path, monkeypatch):
     source = tmp_path / "__init__.py"
     source.write_text("")
-    monkeypatch.setattr(runs, "qualms", SimpleNamespace(__file__=str(source)))
+    monkeypatch.setattr(
+        "qualms.runs._environment.qualms", SimpleNamespace(__file__=str(source))
+    )
     assert runs.commit.__wrapped__() is None
     name = ("-c", "user.name=a", "-c", "user.email=a@b.c")
     for words in (["init", "-q"], ["add", "."], [*name, "commit", "-qm", "first"]):
@@ -242,7 +244,7 @@ PROBED = """
 import os, signal, sys
 from pathlib import Path
 from qualms import runs
-runs.os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGKILL)
+os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGKILL)
 runs.check_writable(Path(sys.argv[1]))
 """
 
@@ -252,3 +254,15 @@ def test_a_kill_while_the_disk_is_probed_leaves_nothing(tmp_path):
     done = subprocess.run([sys.executable, "-c", PROBED, str(tmp_path)], check=False)
     assert done.returncode == -signal.SIGKILL
     assert not list(tmp_path.iterdir())
+
+
+def test_predictions_of_another_version_of_a_corruption_are_made_again():
+    spec = replace(SPEC, splits=(*SPEC.splits, "val+mine-1", "val+fog-1"))
+    new = replace(spec, sources={"corruptions/mine": "b" * 16})
+    old = {"options": {"corruption": {"name": "mine", "code": "a" * 16}}}
+    said = "another version of corruption 'mine': its code has changed since"
+    assert said in runs.mismatch(new, "val+mine-1", old)
+    same = {"options": {"corruption": {"name": "mine", "code": "b" * 16}}}
+    assert runs.mismatch(new, "val+mine-1", same) == ""
+    plain = {"options": {"corruption": {"name": "fog", "severity": 1, "code": ""}}}
+    assert runs.mismatch(new, "val+fog-1", plain) == ""

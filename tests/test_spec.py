@@ -6,7 +6,18 @@ from dataclasses import FrozenInstanceError, fields, replace
 
 import pytest
 
-from qualms.spec import ItemRule, Part, RunSpec, Task, digest, grid, parse_split, pools
+from qualms.spec import (
+    CorruptedSplit,
+    ItemRule,
+    Part,
+    RunSpec,
+    Task,
+    digest,
+    grid,
+    parse_corrupted,
+    parse_split,
+    pools,
+)
 
 SPEC = RunSpec(
     benchmark="regression",
@@ -179,3 +190,21 @@ def test_all_pools_come_up_before_any_repeats(n):
 def test_impossible_pools_are_refused(n, size, repeats, said):
     with pytest.raises(ValueError, match=said):
         pools(n, size, repeats, seed=0)
+
+
+def test_corrupted_splits_are_predicted_by_the_same_run():
+    splits = (*SPEC.splits, "test+fog-3", "test+mine-5")
+    sources = {"corruptions/mine": "0" * 16}
+    more = replace(SPEC, splits=splits, sources=sources)
+    assert more.hash == SPEC.hash
+    assert RunSpec.from_json(more.to_json()) == more
+    assert replace(more, splits=(*splits, "train")).hash != SPEC.hash
+    other = {**sources, "methods/mine": "0" * 16}
+    assert replace(more, sources=other).hash != SPEC.hash
+
+
+def test_the_name_of_a_corrupted_split_says_what_it_is():
+    split = CorruptedSplit("test/shifted", "scanner_blur", 2)
+    assert split.name == "test/shifted+scanner_blur-2"
+    assert parse_corrupted(split.name) == split
+    assert parse_corrupted("test/shifted") is None

@@ -18,7 +18,7 @@ SRC = Path(qualms.__file__).parent
 MODULES = sorted(SRC.rglob("*.py"))
 BANNED = {"utils", "util", "helpers", "common", "misc", "base", "tools"}
 SHELVES = (
-    *("cli", "benchmarks", "datasets", "methods", "networks", "readers"),
+    *("cli", "benchmarks", "corruptions", "datasets", "methods", "networks", "readers"),
     "evaluate.tasks",
     "report.site.pages",
 )

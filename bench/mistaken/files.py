@@ -499,8 +499,8 @@ ARRAYS = (
     _scored(
         "stores embeddings without an uncertainty",
         made.embedded(uncertainty__u=None),
-        "refused",
-        "embedding predictions need 'uncertainty/<name>'",
+        "said",
+        "the file has no 'uncertainty/<name>', so that one over the length",
     ),
     _scored(
         "stores infinite uncertainties",

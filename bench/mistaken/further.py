@@ -8,6 +8,8 @@ import numpy as np
 from bench.mistaken import made
 from bench.mistaken.mistake import Content, Kind, Mistake
 
+from qualms.referral import ReferralOptions
+
 OWN: dict[str, Any] = {"uncertainty/mine": made.PROB, "uncertainty/b": made.PROB}
 TABLE = {
     f"pets/{name}/{k}.png": made.picture(40 + 9 * k) for name in "ab" for k in range(12)
@@ -283,9 +285,13 @@ PYTHON = (
     ),
     _python("refers with neither", _act("refer", made.two()), "got neither"),
     _python(
-        "refers embeddings",
-        _act("refer", made.embedded(), budget=0.2),
-        "a plan needs predictions of classification",
+        "asks for the sensitivity of embeddings",
+        _act(
+            "refer",
+            made.embedded(),
+            options=ReferralOptions(sensitivity=0.9),
+        ),
+        "ask for an accuracy, which is R@1 of the kept queries",
     ),
     _python(
         "refers without targets",

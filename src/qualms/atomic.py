@@ -40,7 +40,7 @@ def replacing(path: Path) -> Iterator[Path]:
 def temporary_path(path: Path) -> Path:
     """Return a new hidden path in the folder of `path`, which must exist.
 
-    What killed processes left in that folder is removed.
+    Files that killed processes left in that folder are removed.
     """
     if not path.parent.is_dir():
         raise FileNotFoundError(
@@ -54,8 +54,8 @@ def temporary_path(path: Path) -> Path:
 def replace_folder(temporary: Path, folder: Path) -> None:
     """Replace `folder` by `temporary`; if that fails, the old folder stays.
 
-    Where the system can exchange two folders in one step, which Linux and macOS do on
-    their own disks, there is one of both at any time.
+    Linux and macOS exchange two folders on a local disk in one step, so that one of
+    them exists at any time.
     """
     sync(temporary)
     if not folder.exists():
@@ -105,7 +105,7 @@ def remove(path: Path) -> None:
 
 
 def is_lost(path: Path) -> bool:
-    """Return whether nobody writes to a temporary file any more."""
+    """Return whether the process that wrote a temporary file is gone."""
     writer = _WRITER.fullmatch(path.name)
     if writer is None or writer[1] != _machine() or _is_alive(int(writer[2])):
         return False
@@ -114,7 +114,7 @@ def is_lost(path: Path) -> bool:
 
 def _is_alive(process: int) -> bool:
     if os.name != "posix":
-        return True  # asking would end the process
+        return True  # on Windows, os.kill would end the process
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -154,5 +154,7 @@ def _swap() -> _Swap | None:
         rename = library.renameat2
     except (OSError, TypeError, AttributeError):
         return None
-    here = -100  # paths start from the working directory
-    return lambda first, second: rename(here, first, here, second, 2)
+    working_directory = -100  # paths start from the working directory
+    return lambda first, second: rename(
+        working_directory, first, working_directory, second, 2
+    )

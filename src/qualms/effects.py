@@ -36,7 +36,7 @@ class DecidingNumber(NamedTuple):
 
 
 ByName = Mapping[str, float | DecidingNumber]
-"""Numbers by what they are of, such as a row."""
+"""Numbers by name, such as the name of a row."""
 Numbers = Callable[["BenchmarkResults"], ByName]
 Wishes = Mapping[str, Wanted]
 """Labels that numbers must have."""
@@ -118,12 +118,11 @@ def estimates(
 ) -> Numbers:
     """Take a number with its interval for each combination of the labels `lines`.
 
-    Numbers of real data are taken where there are any, else those of simulated data.
-    Where several numbers fit, the first is taken, as that of the first of several
-    variants.
+    Numbers of real data come before those of simulated data. Where several numbers
+    fit, the first is taken, for example that of the first variant.
 
     Args:
-        labels: What the numbers have, those of `lines` included where not all will do.
+        labels: Labels that the numbers must have; may restrict the labels of `lines`.
         lines: Labels whose combinations have a number each.
         minus: Labels of the number that is subtracted, where they differ. Lines without
             such a number, and its own line, are left out.
@@ -134,23 +133,23 @@ def estimates(
     def numbers(results: "BenchmarkResults") -> ByName:
         table = results.table.where(**labels)
         others = results.table.where(**{**changed, **(minus or {})})
-        taken: dict[str, float | DecidingNumber] = {}
+        numbers_by_line: dict[str, float | DecidingNumber] = {}
         for line in table.pivot(lines, ()).rows:
             place = dict(zip(lines, line, strict=True))
             first, second = _of_same_data(
                 (table, place), (others, {**place, **(minus or {})})
             )
             if minus is None and first:
-                taken[named(*line)] = estimate_of(first)
+                numbers_by_line[named(*line)] = estimate_of(first)
             elif first and second and first.labels != second.labels:
-                taken[named(*line)] = estimate_of(first) - estimate_of(second)
-        return taken
+                numbers_by_line[named(*line)] = estimate_of(first) - estimate_of(second)
+        return numbers_by_line
 
     return numbers
 
 
 def together(*numbers: Numbers) -> Numbers:
-    """Take all of these numbers; they have different names."""
+    """Return one function for the numbers of several, which have different names."""
 
     def union(results: "BenchmarkResults") -> ByName:
         return {name: n for each in numbers for name, n in each(results).items()}

@@ -1,8 +1,8 @@
-"""Labels: what a run, a result, a curve or a published number is of.
+"""Labels: names and values that describe a run, a result or a published number.
 
 Labels are a small mapping such as `{"variant": "country", "score": "auroc", "alpha":
-0.1}`. Things are chosen by their labels and joined on them; nothing is written into a
-string that somebody else parses.
+0.1}`. Things are chosen by their labels and joined on them; no label is written into a
+string that another module parses.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 Label = str | int | float | bool
 Labels = Mapping[str, Label]
 Wanted = Label | None | Collection[Label | None]
-"""A label, None for none, or several of which any will do."""
+"""A required label: a value, None for "no such label", or several accepted values."""
 LabelKey = tuple[bool, Label | None]
 
 T = TypeVar("T")
@@ -30,7 +30,7 @@ def fits(labels: Labels, wanted: Mapping[str, Wanted]) -> bool:
 
 
 def label_key(value: Label | None) -> LabelKey:
-    """Return what equal labels share: 1 is 1.0, and True is not 1.
+    """Return a key that equal labels share: 1 equals 1.0, and True differs from 1.
 
     >>> label_key(1) == label_key(1.0), label_key(1) == label_key(True)
     (True, False)
@@ -39,7 +39,7 @@ def label_key(value: Label | None) -> LabelKey:
 
 
 def accepted_keys(wanted: Wanted) -> frozenset[LabelKey]:
-    """Return the keys of the values any of which will do."""
+    """Return the keys of all accepted values."""
     if wanted is None or isinstance(wanted, (str, int, float, bool)):
         return frozenset((label_key(wanted),))
     return frozenset(map(label_key, wanted))
@@ -70,7 +70,7 @@ def labels_text(labels: Mapping[str, Wanted]) -> str:
 
 
 def values_text(labels: Mapping[str, Wanted]) -> str:
-    """Return labels whose names go without saying.
+    """Return the values of labels in words, without their names.
 
     >>> values_text({"alpha": 0.1, "uncertainty": "entropy"})
     '0.1, entropy'

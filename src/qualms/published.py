@@ -1,8 +1,8 @@
 """The numbers that papers print, with the labels of our results.
 
 A benchmark's folder holds them as `published.csv`: a column for each label, `mean`, the
-spread under the name of its kind, `unit` and `note`. Percentages are divided by 100, so
-that they have the unit of ours.
+spread under the name of its kind, `unit` and `note`. Percentages are divided by 100, as
+our results are shares.
 """
 
 import csv

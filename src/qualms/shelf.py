@@ -35,10 +35,14 @@ _SHELF_OF = {
     "Recipe": "datasets",
     "Benchmark": "benchmarks",
     "Reader": "readers",
+    "Corruption": "corruptions",
 }
 """The shelf of a part by the return type of its function."""
 _RETURNED = {shelf: kind for kind, shelf in _SHELF_OF.items()}
-_SHELVES = ("methods", "datasets", "networks", "benchmarks", "scores", "readers")
+_SHELVES = (
+    *("methods", "datasets", "networks", "benchmarks", "scores", "readers"),
+    "corruptions",
+)
 """Shelves that entry points may fill."""
 
 
@@ -56,7 +60,7 @@ class OutsidePart:
     load: Callable[[], Any]
     """A function that returns the part."""
     installed: bool = False
-    """Whether an installed package brings it, which nobody asked for."""
+    """True for a part of an installed package, False for an included file."""
 
 
 def names(shelf: str) -> tuple[str, ...]:
@@ -72,8 +76,8 @@ def find(shelf: str, name: str) -> Any:
 
     Raises:
         LookupError: If the shelf has no such part.
-        PartError: If it is from outside and cannot be loaded. A function from outside
-            that is found raises one when it fails or returns something else.
+        PartError: If an outside part cannot be loaded. The returned function of an
+            outside part raises it, too, if it fails or returns something else.
     """
     outside = outside_parts(shelf)
     if name in outside:
@@ -125,7 +129,7 @@ class IncludedPath(NamedTuple):
     name: str
     """The name of the file in it; '' where the folder itself is included."""
     files: Mapping[str, bytes]
-    """What its parts are made of: files of Python, and those that they import."""
+    """Contents of its Python files and of the files that they import, by path."""
 
 
 def included_paths() -> tuple[IncludedPath, ...]:
@@ -163,9 +167,9 @@ def refused(shelf: str) -> tuple[str, ...]:
 
 
 def broken(shelf: str) -> Mapping[str, str]:
-    """Return what is wrong with parts of installed packages that cannot be loaded.
+    """Return why parts of installed packages cannot be loaded, by name.
 
-    Nobody asked for them, so that what is about all parts goes on without them.
+    The user did not ask for them, so commands on all parts go on without them.
     """
     wrong = {}
     for name, part in (_installed(shelf).parts if shelf in _SHELVES else {}).items():
@@ -189,9 +193,9 @@ def source_of(shelf: str, name: str) -> str:
 
 
 def outside_error(error: BaseException) -> str:
-    """Return a sentence on an error in the code of a part from outside; '' for others.
+    """Describe an error in the code of an outside part; '' for other errors.
 
-    It names the part, or the file if that has several parts, and the line.
+    The sentence names the part (the file, if it has several parts) and the line.
     """
     if isinstance(error, PartError):
         return str(error)
@@ -200,7 +204,7 @@ def outside_error(error: BaseException) -> str:
         if frame.filename in parts:
             file, called = Path(frame.filename).name, parts[frame.filename]
             who = called[0] if len(called) == 1 else f"a part in {file}"
-            # Others have no sentence of their own.
+            # Messages of other errors are no sentences.
             is_sentence = isinstance(error, ValueError)
             words = plain_line(str(error)) if is_sentence else error_words(error)
             return f"{who}: {words} ({file}, line {frame.lineno})"
@@ -208,7 +212,7 @@ def outside_error(error: BaseException) -> str:
 
 
 def _parts_by_file() -> dict[str, list[str]]:
-    """Return what the parts of each file outside the package are called."""
+    """Return the names of the parts in each file outside the package."""
     files: dict[str, list[str]] = {}
     for shelf in _SHELVES:
         try:
@@ -243,16 +247,8 @@ def _package_parts(shelf: str) -> tuple[str, ...]:
     return tuple(name for name in modules if not name.startswith("_"))
 
 
-@cache
-def _own_names(shelf: str) -> frozenset[str]:
-    """Return the names that parts from outside cannot have."""
-    if shelf == "scores":
-        return frozenset(import_module("qualms.scores").__all__)
-    return frozenset(_package_parts(shelf))
-
-
 def _checked(shelf: str, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function from outside whose errors name it, and that returns a part."""
+    """Wrap an outside function: its errors name it, and it must return a part."""
     called = f"{shelf.removesuffix('s')} {name!r}"
     kind = _RETURNED.get(shelf, "torch module")
 
@@ -298,8 +294,8 @@ def _included(text: str) -> Mapping[str, Mapping[str, OutsidePart]]:
         if not parts:
             raise ValueError(
                 f"{path} holds no part: a function must say that it returns Method,"
-                " Recipe, Benchmark, Reader or a torch module, or be declared by"
-                " @as_score"
+                " Recipe, Benchmark, Reader, Corruption or a torch module, or be"
+                " declared by @as_score"
             )
         for shelf, part in parts:
             _refuse_taken(shelf, part, shelves.get(shelf, {}))
@@ -320,6 +316,14 @@ def _refuse_taken(
         f"{shelf} has {part.name!r} from {owner} already; rename the one in"
         f" {part.where}"
     )
+
+
+@cache
+def _own_names(shelf: str) -> frozenset[str]:
+    """Return the names that parts from outside cannot have."""
+    if shelf == "scores":
+        return frozenset(import_module("qualms.scores").__all__)
+    return frozenset(_package_parts(shelf))
 
 
 def _python_files(path: Path) -> list[Path]:

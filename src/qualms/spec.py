@@ -10,7 +10,7 @@ import itertools
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -66,6 +66,8 @@ class ItemRule:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
+CORRUPTIONS = "corruptions"
+"""The shelf of corruptions."""
 SILENT = ("sinks", "validate", "workers", "progress")
 """Training options that change no number and are not part of a run's hash."""
 
@@ -96,7 +98,7 @@ class RunSpec:
     version: int = 1
     """Version of the benchmark; numbers of different versions are never mixed."""
     _hash: str = field(default="", init=False, repr=False, compare=False)
-    """The hash, once it was asked for: thousands of runs are looked up by it."""
+    """The hash after its first use: thousands of runs are looked up by it."""
 
     def __post_init__(self) -> None:
         for name in self.datasets:
@@ -139,16 +141,17 @@ class RunSpec:
         Such runs may differ in their seed and in the rule that chooses the epoch.
         """
         shared = {k: v for k, v in self.training.items() if k != "select_by"}
-        return replace(self, seed=0, training=shared).to_json()
+        return _canonical({**self._fields(), "seed": 0, "training": shared})
 
     @property
     def hash(self) -> str:
         """Sixteen hexadecimal digits that identify the run.
 
-        Training options that change no number, such as `sinks`, are left out.
+        Training options that change no number, such as `sinks`, are left out. So are
+        corrupted splits: a trained run predicts them too when they are asked for later.
         """
         if not self._hash:
-            fields = self._fields()
+            fields = self._of_training()._fields()
             training = {n: v for n, v in self.training.items() if n not in SILENT}
             name = digest(_canonical({**fields, "training": training}))
             object.__setattr__(self, "_hash", name)
@@ -166,14 +169,70 @@ class RunSpec:
         """All datasets of the run by name; "" is the dataset that it trains on."""
         return {"": self.dataset, **self.datasets}
 
+    def _of_training(self) -> "RunSpec":
+        """Return the spec without its corrupted splits and the code of corruptions."""
+        splits = tuple(s for s in self.splits if parse_corrupted(s) is None)
+        if splits == self.splits:
+            return self
+        sources = {
+            name: source
+            for name, source in self.sources.items()
+            if not name.startswith(f"{CORRUPTIONS}/")
+        }
+        return replace(self, splits=splits, sources=sources)
+
     def _fields(self) -> dict[str, Any]:
-        fields = asdict(self)
-        del fields["_hash"]
+        # By hand: `asdict` copies every option, which counts for thousands of runs.
+        fields: dict[str, Any] = {
+            "benchmark": self.benchmark,
+            "dataset": _part_fields(self.dataset),
+            "network": _part_fields(self.network),
+            "method": _part_fields(self.method),
+            "seed": self.seed,
+            "training": self.training,
+            "splits": self.splits,
+            "start": self.start,
+            "items": None if self.items is None else asdict(self.items),
+            "datasets": {
+                name: _part_fields(part) for name, part in self.datasets.items()
+            },
+            "sources": self.sources,
+            "version": self.version,
+        }
         # Specs without them keep the hash that they had before these fields existed.
         for name in ("datasets", "sources"):
             if not fields[name]:
                 del fields[name]
         return fields
+
+
+class CorruptedSplit(NamedTuple):
+    """A split whose items are corrupted when they are read."""
+
+    of: str
+    """Name of the stored, uncorrupted split."""
+    corruption: str
+    severity: int
+
+    @property
+    def name(self) -> str:
+        """The name of the split in specs.
+
+        >>> CorruptedSplit("test", "fog", 3).name
+        'test+fog-3'
+        """
+        return f"{self.of}+{self.corruption}-{self.severity}"
+
+
+def parse_corrupted(split: str) -> CorruptedSplit | None:
+    """Return the parts of the name of a corrupted split; None for any other split.
+
+    >>> parse_corrupted("test+fog-3")
+    CorruptedSplit(of='test', corruption='fog', severity=3)
+    """
+    of, plus, how = split.partition("+")
+    corruption, _, severity = how.rpartition("-")
+    return CorruptedSplit(of, corruption, int(severity)) if plus else None
 
 
 def parse_split(split: str) -> tuple[str, str]:
@@ -186,6 +245,10 @@ def parse_split(split: str) -> tuple[str, str]:
     """
     dataset, _, name = split.rpartition(":")
     return dataset, name
+
+
+def _part_fields(part: Part) -> dict[str, Any]:
+    return {"name": part.name, "options": part.options}
 
 
 def _canonical(fields: Mapping[str, Any]) -> str:

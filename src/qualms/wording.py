@@ -1,6 +1,6 @@
-"""Words that messages share: the plural of a noun, the name that was meant, and more.
+"""Words that messages share: plurals, suggestions, and texts of foreign code.
 
-What code and files from outside say is cut to one line of plain text.
+Texts of foreign code and files are cut to one line of plain text.
 """
 
 import difflib
@@ -13,7 +13,7 @@ _ESCAPE = re.compile(
     r"|\x1b[ -/]*[0-~]"
 )
 _LINE = 200
-"""Most characters of an error of foreign code."""
+"""Longest message of foreign code, in characters."""
 
 
 def suggest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
@@ -27,7 +27,7 @@ def suggest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """Return `noun` in the form that `count` of them take.
+    """Return `noun`, in the plural unless `count` is 1.
 
     >>> plural(1, "run"), plural(2, "run")
     ('run', 'runs')

@@ -44,6 +44,24 @@ def test_shifted_items_are_predicted_where_there_are_some():
     assert variant.shift == "at night"
 
 
+def test_corruptions_are_variants_that_share_their_runs():
+    fogs = (("fog", 1), ("fog", 5))
+    plan = own(given=replace(GIVEN, corruptions=fogs)).plan("pets")
+    stored, mild, severe = plan.variants
+    assert (mild.name, severe.name) == ("pets_fog_1", "pets_fog_5")
+    assert dict(severe.labels) == {"corruption": "fog", "severity": 5}
+    assert severe.splits == ("val", "test", "test+fog-5")
+    assert severe.shifted == "test+fog-5"
+    assert stored.listed
+    assert not severe.listed
+    plain = own(given=GIVEN).plan("pets").runs
+    assert [spec.hash for spec in plan.runs] == [spec.hash for spec in plain]
+    for spec in plan.runs:
+        assert spec.splits == ("val", "test", "test+fog-1", "test+fog-5")
+    line = plan.lines_of(severe)[0]
+    assert line.runs[0].splits == ("val", "test", "test+fog-5")
+
+
 def test_one_seed_has_no_ensemble_and_many_classes_no_laplace():
     assert "deep_ensemble" not in preset(seeds=(4,)).rows
     many = Task(name="classification", classes=200)

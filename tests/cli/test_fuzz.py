@@ -556,5 +556,7 @@ def test_a_message_of_a_hundred_thousand_characters_is_cut(tmp_path):
     code, _, err = run(["list", "x" * 100_000])
     assert code == 2
     assert err.startswith("qualms: no shelf 'xxx")
-    assert err.endswith("benchmarks, configs, networks, scores, readers.\n")
+    assert err.endswith(
+        "benchmarks, configs, networks, scores, readers, corruptions.\n"
+    )
     assert len(err) < 5_000

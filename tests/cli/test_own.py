@@ -11,11 +11,13 @@ from typer.testing import CliRunner
 
 from qualms.cli import app, main
 from qualms.datasets import open_dataset
-from qualms.launch import RunOutcome, benchmarking, data_key, prepare_datasets
+from qualms.launch import RunOutcome, data_key, prepare_datasets, running
 from qualms.predictions import read
 from qualms.runs import is_done, log_path, run_folder
 from qualms.spec import RunSpec
 from qualms.training import run_alone
+
+MOVED = "+elastic_transform-1"
 
 
 def save(path, pixels):
@@ -44,7 +46,7 @@ def in_this_process(specs, *, out, data, callbacks, **_):
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    monkeypatch.setattr(benchmarking, "run_all", in_this_process)
+    monkeypatch.setattr(running, "run_all", in_this_process)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("QUALMS_CACHE", str(tmp_path / "cache"))
     return tmp_path
@@ -129,6 +131,74 @@ def test_class_folders_are_trained_and_judged_in_domain_and_shifted(here, monkey
     assert "4 skipped" in ran(*asked, "--no-judge")
     save(here / "squares" / "train" / "dark" / "0.png", np.zeros((8, 8)))
     assert "4 of 4 runs lack a result" in ran(*asked, "--dry-run")
+
+
+def corrupted(name):
+    """Values of results.csv by row, score, corruption and severity."""
+    (path,) = Path(f"runs/own/{name}").glob("**/results.csv")
+    lines = path.read_text().splitlines()
+    rows = csv.DictReader(line for line in lines if not line.startswith("#"))
+    return {
+        (r["row"], r["score"], r["corruption"], r["severity"]): float(r["value"])
+        for r in rows
+        if r["subset"] == "shifted" and r["corruption"] and r["value"]
+    }
+
+
+def test_test_items_are_corrupted_and_a_trained_run_predicts_more(here, monkeypatch):
+    monkeypatch.setattr("qualms.report._draw.KINDS", ("png",))
+    classes(here / "squares")
+    asked = ("--from", "squares", "--methods", "map", "--seeds", "0")
+    asked += ("-o", "epochs=12", "-o", "network.width=4")
+    output = ran(*asked, "--corrupt", "bright*,contrast", "--severity", "5")
+    assert "1 run: 1 done" in output
+    values = corrupted("squares")
+    kinds = {(corruption, severity) for _, _, corruption, severity in values}
+    assert kinds == {("brightness", "5"), ("contrast", "5")}
+    assert values["map", "accuracy", "contrast", "5"] > 0.9
+    (folder,) = (here / "runs" / "own" / "squares").iterdir()
+    figure = folder / "figures" / "figure_corruptions_accuracy.png"
+    assert figure.is_file()
+    page = (folder / "index.html").read_text()
+    assert "Accuracy ↑ of corrupted items" in page
+    (run,) = here.glob("runs/own/*/checkpoint.pt")
+    weights = run.read_bytes()
+    more = ("--corrupt", "contrast,impulse_noise", "--severity", "1,5", "--no-judge")
+    assert "1 run: 1 done" in ran(*asked, *more)
+    assert run.read_bytes() == weights
+    assert len((run.parent / "log.jsonl").read_text().splitlines()) == 12
+    names = {path.name for path in run.parent.glob("predictions/*")}
+    assert {f"test+contrast-{severity}.safetensors" for severity in (1, 5)} <= names
+    file = read(run.parent / "predictions" / "test+contrast-1.safetensors")
+    assert file.header.split == "test+contrast-1"
+    assert file.header.options["corruption"]["severity"] == 1
+    assert "1 skipped" in ran(*asked, "--no-judge")
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_masks_move_with_corrupted_pictures_and_volumes_have_their_own(here):
+    rng = np.random.default_rng(0)
+    lines = ["path,mask"]
+    for number in range(9):
+        mask = np.zeros((20, 24 + number))
+        mask[4:12, 5:15] = 1
+        save(here / "own" / f"{number}.png", 60 + 120 * mask + rng.normal(0, 9))
+        save(here / "own" / f"mask{number}.png", mask)
+        lines.append(f"{number}.png,mask{number}.png")
+    (here / "own" / "items.csv").write_text("\n".join(lines))
+    quick = ("-o", "epochs=1", "-o", "epoch_passes=2", "--seeds", "0")
+    quick += ("-o", "network.width=2", "--methods", "map")
+    ran("--from", "own", *quick, "--corrupt", "elastic_transform", "--severity", "1")
+    values = corrupted("own")
+    assert 0 <= values["map", "dice", "elastic_transform", "1"] <= 1
+    (folder,) = here.glob("runs/own/*/predictions")
+    stored, moved = (read(folder / f"test{more}") for more in ("", MOVED))
+    pairs = zip(stored.maps, moved.maps, strict=True)
+    assert all((one.raters != other.raters).any() for one, other in pairs)
+    balls(here / "scans")
+    output = ran("--from", "scans", *quick, "--corrupt", "blur", "--severity", "2")
+    assert "scans: segmentation" in output
+    assert ("map", "dice", "scanner_blur", "2") in corrupted("scans")
 
 
 def test_a_toml_file_repeats_it_and_any_method_may_be_asked_for(here):
@@ -325,6 +395,24 @@ def test_pictures_of_different_sizes_with_masks_are_segmented_as_they_are(here):
         (["own", "--from", "less.toml"], "less.toml must name the data: add from ="),
         (["own", "--from", "few", "--preset", "paper"], "have no presets, got 'paper'"),
         (["retina", "--from", "few"], "retina has data of its own: leave out --from"),
+        (["retina", "--corrupt", "fog"], "corruptions are of your own data: name a"),
+        (
+            ["own", "--from", "few", "--corrupt", "fogg"],
+            "no corruption 'fogg'. Did you mean 'fog'? Known: bias_field, brightness",
+        ),
+        (
+            ["own", "--from", "few", "--corrupt", "fog", "--severity", "0-9"],
+            "severities must lie in 1 to 5, as in 1-5 or 1,3,5, got '0-9'",
+        ),
+        (
+            ["own", "--from", "few", "--severity", "2"],
+            "a severity is that of a corruption: name corruptions with --corrupt",
+        ),
+        (
+            ["own", "--from", "few", "--corrupt", "ghosting"],
+            "corruption 'ghosting' needs images of at least 16 pixels along each side",
+        ),
+        (["own", "--from", "severe.toml"], "'severity' in severe.toml must list numb"),
         (
             ["own", "--from", "few", "--methods", "swagg"],
             "no 'swagg' in the methods of own. Did you mean 'swag'",
@@ -345,6 +433,7 @@ def test_mistakes_are_answered_with_a_sentence(words, said, here, capsys, monkey
     (here / "bad.toml").write_text('from = "few"\nmethod_s = ["map"]\n')
     (here / "broken.toml").write_text("from = few")
     (here / "less.toml").write_text("seeds = [1]")
+    (here / "severe.toml").write_text('from = "few"\nseverity = [6]')
     deep = "[" * 2000 + "]" * 2000
     (here / "deep.toml").write_text(f'from = "few"\ndataset.side = {deep}')
     (here / "dots.toml").write_text(f'from = "few"\nname{".a" * 2000} = 1')

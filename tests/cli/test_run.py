@@ -18,15 +18,15 @@ from qualms.cli import app, main
 from qualms.launch import (
     RunOutcome,
     RunRequest,
-    benchmarking,
     datasets_of,
     engine,
+    parse_seeds,
     plans_of,
     prepare_datasets,
     progress,
     run_all,
+    running,
 )
-from qualms.launch.benchmarking import parse_seeds
 from qualms.launch.progress import duration_text, runs_view
 from qualms.spec import RunSpec
 
@@ -58,7 +58,7 @@ def run(tmp_path, data):
 @pytest.fixture
 def fake(monkeypatch):
     def use(work):
-        monkeypatch.setattr(benchmarking, "run_all", partial(run_all, work=work))
+        monkeypatch.setattr(running, "run_all", partial(run_all, work=work))
         monkeypatch.setattr(engine, "default_workers", lambda _: 2)
 
     use(fakes.work_unless_odd)
@@ -232,7 +232,7 @@ def test_an_interrupt_ends_with_code_130_and_a_sentence(run, monkeypatch):
         raise KeyboardInterrupt
         yield
 
-    monkeypatch.setattr(benchmarking, "run_all", interrupted)
+    monkeypatch.setattr(running, "run_all", interrupted)
     result = run("regression/cells", "--seeds", "0", *SMALL, "--device", "cpu")
     assert result.exit_code == 130
     assert "interrupted; finished work is kept, run again to go on" in result.stderr
@@ -242,7 +242,7 @@ def test_real_data_that_is_not_prepared_is_left_out_with_its_remedy(
     run, fake, monkeypatch
 ):
     calls = []
-    monkeypatch.setattr(benchmarking, "run_all", partial(nothing, seen=calls))
+    monkeypatch.setattr(running, "run_all", partial(nothing, seen=calls))
     asked = ("--preset", "paper", "--seeds", "0", "--methods", "conformal")
     result = run("regression", *asked, "--no-judge", "--device", "cpu")
     assert result.exit_code == 0, result.output
@@ -256,7 +256,7 @@ def test_finished_runs_are_judged_also_where_their_data_are_not(
     run, tmp_path, monkeypatch
 ):
     calls = []
-    monkeypatch.setattr(benchmarking, "run_all", partial(nothing, seen=calls))
+    monkeypatch.setattr(running, "run_all", partial(nothing, seen=calls))
     wish = RunRequest(preset="paper", methods=("map",), seeds=(42,))
     (plan,) = plans_of("retina", wish)
     for spec in plan.runs:
@@ -358,7 +358,7 @@ def test_tables_that_cannot_be_written_end_in_a_sentence(tmp_path, monkeypatch):
         raise OSError(30, "Read-only file system", ".qualms-0.tmp")
 
     monkeypatch.setattr("qualms.report.benchmark.write_all", full)
-    monkeypatch.setattr(benchmarking, "pending_runs", lambda *_: [])
+    monkeypatch.setattr("qualms.launch.benchmarking.pending_runs", lambda *_: [])
     with pytest.raises(OSError, match=r"cannot write tables to .*: Read-only file sys"):
         qualms.judge("regression/cells", out=tmp_path, data=tmp_path)
 

@@ -228,7 +228,7 @@ def test_a_page_that_cannot_be_written_is_refused_before_the_work(
     monkeypatch.setattr("qualms.evaluate.score_files", lambda *_, **__: 1 / 0)
     monkeypatch.setattr("os.fsync", full)
     message = fails(["score", file, "--html", tmp_path / "p.html"], capsys, monkeypatch)
-    assert "p.html: No space left on device; free 4 MB there" in message
+    assert "p.html: No space left on device; free 8 MB there" in message
     assert [path.name for path in tmp_path.iterdir()] == ["mine.npz"]
 
 

@@ -101,3 +101,63 @@ def test_a_cropped_uncertainty_without_its_own_is_named():
     asked["uncertainty_cropped/entropy"] = asked["uncertainty/head"]
     results = score(asked, options=BARE)
     assert any("no uncertainty/entropy beside it" in note for note in results.notes)
+
+
+def test_map_at_r_and_the_curve_of_recall_are_scored(tmp_path):
+    asked, gallery = arrays(1, 60), arrays(2, 90)
+    options = ScoreOptions(resamples=0, map_at_r=True)
+    results = score(asked, gallery=gallery, options=options)
+    wanted = scores.map_at_r(
+        asked["embedding"],
+        asked["target"],
+        gallery=gallery["embedding"],
+        gallery_target=gallery["target"],
+    )
+    row = results.row("map_at_r")
+    assert row.value == pytest.approx(wanted)
+    assert row.low < row.value < row.high
+    (curve,) = (c for c in results.curves if c.name == "referral_recall_at_1")
+    hits = score_hits(asked, gallery)
+    order = np.argsort(asked["uncertainty/head"])
+    assert curve.x[0] == 0.0
+    assert curve.y[0] == pytest.approx(results.row("recall_at_1").value)
+    assert curve.y[-1] == pytest.approx(hits[order[0]])
+    assert curve.y[30] == pytest.approx(hits[order[:30]].mean())
+    with pytest.raises(ValueError, match="MAP@R are for embeddings"):
+        score({"prob": [0.1, 0.9], "target": [0, 1]}, options=options)
+
+
+def score_hits(asked, gallery):
+    ranks = scores.right_ranks(
+        asked["embedding"],
+        asked["target"],
+        gallery=gallery["embedding"],
+        gallery_target=gallery["target"],
+    )
+    return scores.hits_within(ranks, 1)
+
+
+def test_classes_of_a_gallery_are_compared_by_name():
+    asked, gallery = arrays(1, 60), arrays(2, 90)
+    plain = score(asked, gallery=gallery, options=BARE).row("recall_at_1").value
+    words = np.array(["g", "a", "f", "b", "e", "c", "d", "z"])
+    asked["target"] = words[asked["target"]]
+    more = np.append(gallery["target"], 7)  # a class that no query has
+    named = {name: np.append(v, v[:1], axis=0) for name, v in gallery.items()}
+    named["target"] = words[more]
+    found = score(asked, gallery=named, options=BARE).row("recall_at_1").value
+    assert found == pytest.approx(plain, abs=0.05)
+    with pytest.raises(ValueError, match="nobody knows which are the same; name them"):
+        score(asked, gallery=gallery, options=BARE)
+
+
+def test_the_verdict_says_that_the_length_is_taken():
+    asked = arrays(1, 60)
+    del asked["uncertainty/head"]
+    results = score(asked, options=BARE)
+    assert "by 1/norm, as the file has no uncertainty" in results.verdict[1].because
+    rows = asked["embedding"]
+    asked["embedding"] = rows / np.linalg.norm(rows, axis=1)[:, None]
+    notes = " ".join(score(asked, options=BARE).notes)
+    assert "is constant: it orders nothing" in notes
+    assert "store them before they are normalised" in notes

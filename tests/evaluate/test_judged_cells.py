@@ -15,7 +15,7 @@ from qualms.evaluate import ScoreOptions, _judge_variants, _variant
 from qualms.evaluate._cells import CellFolder
 from qualms.evaluate._contents import RunContents
 from qualms.evaluate.benchmark import judge_plan
-from qualms.processes import LocalCrew
+from qualms.processes import LocalCrew, RemoteCrew
 
 DEMO = regression().plan("demo")
 PLAN = part_of(DEMO, variants=("cells", "cells_tails"), rows=("conformal", "gaussian"))
@@ -148,15 +148,17 @@ def test_numbers_do_not_depend_on_processes(runs, monkeypatch):
         return crews[-1]
 
     alone = judge_plan(PLAN, runs, options=ScoreOptions(workers=1))
-    several = judge_plan(
+    local = judge_plan(PLAN, runs, options=ScoreOptions(workers=2))
+    remote = judge_plan(
         PLAN,
         runs,
-        options=ScoreOptions(workers=2),
+        options=ScoreOptions(workers=1),
         cells=cells_of(runs),
-        make_crew=crew,
+        remote=lambda: RemoteCrew(2, crew),
     )
     assert len(crews) == 1
-    assert everything(several) == everything(alone) == everything(judge(runs))
+    assert everything(remote) == everything(local) == everything(alone)
+    judge_plan(PLAN, runs, cells=cells_of(runs), remote=pytest.fail)
 
 
 def test_a_cell_names_nothing_that_could_run(tmp_path):

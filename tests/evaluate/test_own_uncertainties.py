@@ -129,12 +129,24 @@ class TestRetina:
 
     def test_a_table_sets_them_beside_the_entropy(self, judged):
         table = tables_of(judged)["table_own_uncertainties_country"]
-        assert lines_of(table) == [
+        first, *others = lines_of(table)
+        assert first[1] == "entropy of the mean"
+        assert others == [
             ("Mine", "entropy of the mean"),
             ("Mine", "oracle"),
             ("Mine", "noise"),
         ]
         assert table.main
+
+    def test_uncertainties_of_all_rows_are_ranked_together(self, made):
+        judged = judge_plan(*made, options=replace(BARE, seed=1))
+        at = {"subset": "in_domain", "score": "accuracy", "referred": 0.5}
+        oracle = judged.table.at(row="mine", uncertainty="oracle", **at)
+        ranking = judged.among_uncertainties(oracle)
+        assert ranking.reason.startswith("2 seeds do not show how far others may lie")
+        compared = {(each.row, each.uncertainty) for each in ranking.compared}
+        mine = {("mine", name) for name in ("oracle", "noise", None)}
+        assert compared == {("map", None), *mine}
 
 
 class TestRegression:

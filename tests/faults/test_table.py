@@ -1,6 +1,6 @@
 """The table of faults, as `make faults` prints it."""
 
-from bench.faults import PAGE, Fault, page_of, plain
+from bench.faults import FAULTS, PAGE, page_of, plain
 
 
 def test_a_sentence_does_not_depend_on_the_machine():
@@ -13,13 +13,16 @@ def test_a_sentence_does_not_depend_on_the_machine():
     )
 
 
-def test_a_table_has_a_row_for_each_fault():
-    fault = Fault(fault="a | b", happens="c", sentence="d", lost="none")
-    assert page_of([fault]).endswith("|---|---|---|---|\n| a \\| b | c | d | none |\n")
+def test_a_table_has_a_row_for_each_sentence():
+    page = page_of({"disk full": "a | b"})
+    fault = FAULTS["disk full"]
+    row = f"| disk full | {fault.happens} | a \\| b | {fault.lost} |"
+    assert page.endswith(f"|---|---|---|---|\n{row}\n")
 
 
-def test_the_page_has_every_fault_once():
-    rows = [row for row in PAGE.read_text().splitlines() if row.startswith("| ")][1:]
-    assert all(row.replace("\\|", "").count("|") == 5 for row in rows)
-    names = [row.split(" | ")[0] for row in rows]
-    assert len(set(names)) == len(names) >= 16
+def test_the_page_has_every_fault():
+    page = PAGE.read_text()
+    rows = [row for row in page.splitlines() if row.startswith("| ")][1:]
+    cells = [row.removeprefix("| ").split(" | ") for row in rows]
+    assert page == page_of({row[0]: row[2].replace("\\|", "|") for row in cells})
+    assert [row[0] for row in cells] == list(FAULTS)

@@ -1,8 +1,10 @@
 """Faults in training: no finished work is lost, no result is wrong, one sentence."""
 
 import json
+import os
 import shutil
 import subprocess
+import time
 from dataclasses import replace
 
 import pytest
@@ -43,6 +45,13 @@ def resumed(out, runs, cache, undisturbed):
     return ended
 
 
+def failure(ended, sentence):
+    """The error of the run with seed 0, which alone failed."""
+    assert ended.status == dict.fromkeys(ended.status, "done") | {0: "failed"}
+    assert sentence in ended.error[0]
+    return ended.error[0]
+
+
 @pytest.mark.slow
 def test_a_disk_that_is_full(tmp_path, cache, undisturbed, report):
     done, run = spec(1), spec(0)
@@ -59,19 +68,13 @@ def test_a_disk_that_is_full(tmp_path, cache, undisturbed, report):
                 fill(folder)
 
         ended = train(out, [run], cache, work=after_epoch(2, fill_up))
-        sentence = ended.error[0]
+        sentence = failure(ended, "free space there or choose another folder")
         assert sentence.startswith(f"cannot write to {run_folder(out, run)}: ")
-        assert "free space there or choose another folder" in sentence
         (out / "ballast").unlink()
         ended = resumed(out, [run, done], cache, undisturbed)
         assert ended.status == {0: "done", 1: "skipped"}
         assert trained_epochs(ended, run) == [3, 4]
-    report(
-        "disk full",
-        happens="the run fails, others go on; it resumes once there is space",
-        sentence=sentence,
-        lost="the current epoch",
-    )
+    report("disk full", sentence)
 
 
 @pytest.mark.slow
@@ -84,31 +87,39 @@ def test_an_output_that_cannot_be_written_to(tmp_path, cache, undisturbed, repor
         with pytest.raises(OSError, match=message) as refused:
             check_writable(out)
         ended = train(out, [spec(0)], cache)
-        assert ended.status == {0: "failed"}
-        assert "Read-only file system; make it usable and run again" in ended.error[0]
+        failure(ended, "Read-only file system; make it usable and run again")
         assert predictions(out, done) == undisturbed[done.hash]
         subprocess.run(["mount", "-o", "remount,rw", str(out)], check=True)
         resumed(out, [spec(0), done], cache, undisturbed)
-    report(
-        "read-only output",
-        happens="nothing starts; finished runs can still be read",
-        sentence=str(refused.value),
-        lost="none",
-    )
+    report("read-only output", str(refused.value))
 
 
-def test_an_output_that_is_removed(tmp_path, cache, undisturbed, report):
-    out, run = tmp_path / "out", spec(0)
-    ended = train(out, [run], cache, work=after_epoch(2, lambda _: shutil.rmtree(out)))
-    assert ended.status == {0: "failed"}
-    assert "was removed or renamed while the run worked in it" in ended.error[0]
-    resumed(out, [run], cache, undisturbed)
-    report(
-        "output removed during a run",
-        happens="the run fails, and is made anew",
-        sentence=ended.error[0],
-        lost="what was removed",
-    )
+@pytest.mark.parametrize(
+    ("fault", "act", "sentence", "again"),
+    [
+        (
+            "output removed during a run",
+            lambda folder: shutil.rmtree(folder.parents[1]),
+            "was removed or renamed while the run worked in it",
+            [1, 2, 3, 4],
+        ),
+        (
+            "out of memory",
+            lambda _: bytearray(1 << 62),
+            "this machine has too little memory (",
+            [3, 4],
+        ),
+    ],
+)
+def test_a_run_that_fails_after_an_epoch(
+    tmp_path, cache, undisturbed, report, fault, act, sentence, again
+):
+    out, runs = tmp_path / "out", [spec(0), spec(1)]
+    ended = train(out, runs, cache, work=after_epoch(2, act, runs[0]))
+    error = failure(ended, sentence)
+    ended = resumed(out, runs, cache, undisturbed)
+    assert trained_epochs(ended, runs[0]) == again
+    report(fault, error)
 
 
 @pytest.mark.slow
@@ -127,12 +138,7 @@ def test_a_clock_that_jumps(tmp_path, cache, undisturbed, report, monkeypatch):
     assert predictions(out, run) == undisturbed[run.hash]
     seconds = json.loads((run_folder(out, run) / "done.json").read_text())["seconds"]
     assert 0 < seconds < 600
-    report(
-        "clock jump",
-        happens="nothing: durations and leases do not depend on the machine's clock",
-        sentence="no message, since nothing has to be done",
-        lost="none",
-    )
+    report("clock jump", "no message, since nothing has to be done")
 
 
 def damaged(cache, folder, change):
@@ -167,12 +173,7 @@ def test_a_damaged_cache(tmp_path, cache, undisturbed, report, fault, change):
     assert f"delete {folder} and prepare the dataset again" in str(refused.value)
     shutil.rmtree(folder)
     resumed(out, runs, spoilt, undisturbed)
-    report(
-        fault,
-        happens="nothing is trained on it",
-        sentence=str(refused.value),
-        lost="none",
-    )
+    report(fault, str(refused.value))
 
 
 def another_version(cache, folder):
@@ -195,16 +196,10 @@ def test_a_dataset_that_changes_under_a_cache(tmp_path, cache, undisturbed, repo
     out, run = tmp_path / "out", spec(0)
     train(out, [run], cache, work=after_epoch(2, stop))
     ended = train(out, [run], another_version(cache, tmp_path / "cache"))
-    assert ended.status == {0: "failed"}
-    assert "the dataset cells has changed since this run began" in ended.error[0]
+    error = failure(ended, "the dataset cells has changed since this run began")
     again = resumed(out, [run], cache, undisturbed)
     assert trained_epochs(again, run) == [3, 4]
-    report(
-        "dataset changed under a cache",
-        happens="a run that has begun is refused; it resumes with the former files",
-        sentence=ended.error[0],
-        lost="none",
-    )
+    report("dataset changed under a cache", error)
 
 
 @pytest.mark.slow
@@ -219,47 +214,17 @@ def test_a_damaged_checkpoint(tmp_path, cache, undisturbed, report):
     (message,) = ended.messages
     assert message.startswith(f"{path} is damaged (")
     assert trained_epochs(ended, run) == [3, 4]
-    report(
-        "damaged checkpoint",
-        happens="the run goes on from the checkpoint before",
-        sentence=message,
-        lost="one epoch",
-    )
-
-
-def test_a_machine_without_memory(tmp_path, cache, undisturbed, report):
-    out, runs = tmp_path / "out", [spec(0), spec(1)]
-
-    def lack(_):
-        bytearray(1 << 62)
-
-    ended = train(out, runs, cache, work=after_epoch(2, lack, runs[0]))
-    assert ended.status == {0: "failed", 1: "done"}
-    assert ended.error[0].startswith("this machine has too little memory (")
-    again = resumed(out, runs, cache, undisturbed)
-    assert trained_epochs(again, runs[0]) == [3, 4]
-    report(
-        "out of memory",
-        happens="the run fails, others go on",
-        sentence=ended.error[0],
-        lost="the current epoch",
-    )
+    report("damaged checkpoint", message)
 
 
 @pytest.mark.slow
 def test_a_loss_that_is_not_a_number(tmp_path, cache, undisturbed, report):
     out, runs = tmp_path / "out", [spec(0, lr=1e30), spec(1)]
     ended = train(out, runs, cache)
-    assert ended.status == {0: "failed", 1: "done"}
-    assert "the loss became nan in epoch 0, step 1; train with a" in ended.error[0]
+    error = failure(ended, "the loss became nan in epoch 0, step 1; train with a")
     assert not (run_folder(out, runs[0]) / "predictions").exists()
     assert predictions(out, runs[1]) == undisturbed[runs[1].hash]
-    report(
-        "loss is NaN",
-        happens="the run fails without predictions, others go on",
-        sentence=ended.error[0],
-        lost="the current epoch",
-    )
+    report("loss is NaN", error)
 
 
 @pytest.mark.slow
@@ -275,18 +240,11 @@ def test_an_included_part_that_changes(tmp_path, cache, undisturbed, report):
     changed = replace(run, sources={"methods/faulty_part": "0" * 16})
     assert changed.hash != run.hash
     ended = train(out, [changed], cache)
-    assert ended.status == {0: "failed"}
-    assert "the code of methods/faulty_part has changed since" in ended.error[0]
+    error = failure(ended, "the code of methods/faulty_part has changed since")
     again = train(out, [run], cache)
     assert again.status == {0: "done"}
     assert trained_epochs(again, run) == [3, 4]
-    report(
-        "included part changed between start and resume",
-        happens="code that was not planned is never run; with the new code it is"
-        " another run, in a folder of its own",
-        sentence=ended.error[0],
-        lost="none",
-    )
+    report("included part changed between start and resume", error)
 
 
 @pytest.mark.slow
@@ -303,12 +261,7 @@ def test_predictions_that_are_swapped(tmp_path, cache, undisturbed, report):
     ended = resumed(out, runs, cache, undisturbed)
     assert ended.status == {0: "done", 1: "done"}
     assert trained_epochs(ended, runs[0]) == []
-    report(
-        "predictions swapped between runs",
-        happens="they are made again from the checkpoints, without training",
-        sentence=sentences[0],
-        lost="none",
-    )
+    report("predictions swapped between runs", sentences[0])
 
 
 @pytest.mark.slow
@@ -318,8 +271,7 @@ def test_a_store_that_fails(tmp_path, cache, undisturbed, report, monkeypatch, c
     down = tmp_path / "store/.down"
     work = after_epoch(3, lambda _: down.touch())
     ended = train(runs.mirror, [run], cache, work=work, staging=runs.staging)
-    assert ended.status == {0: "failed"}
-    assert "run again: what is done is kept" in ended.error[0]
+    error = failure(ended, "run again: what is done is kept")
     assert "it is tried again after the next epoch" in capsys.readouterr().out
     with pytest.raises(StoreError, match="cannot list objects in s3://bucket/runs"):
         runs.refresh([run])
@@ -329,13 +281,22 @@ def test_a_store_that_fails(tmp_path, cache, undisturbed, report, monkeypatch, c
     runs.refresh([run])
     assert predictions(runs.mirror, run) == undisturbed[run.hash]
     assert f"{run.hash}/done.json" in fake_store().objects("toy")
-    report(
-        "object store failing",
-        happens="calls are repeated; training goes on meanwhile, and the finished run"
-        " is stored by the next command without training",
-        sentence=ended.error[0],
-        lost="none",
-    )
+    report("object store failing", error)
+
+
+@pytest.mark.slow
+def test_a_file_system_that_is_slow(tmp_path, cache, undisturbed, monkeypatch):
+    for name in ("fsync", "replace"):
+        monkeypatch.setattr(os, name, after_a_while(getattr(os, name)))
+    resumed(tmp_path / "out", [spec(0)], cache, undisturbed)
+
+
+def after_a_while(call):
+    def slow(*args, **options):
+        time.sleep(0.05)
+        return call(*args, **options)
+
+    return slow
 
 
 @pytest.mark.slow

@@ -12,12 +12,9 @@ GRID = Path(__file__).parent / "grids/tiny_grid.py"
 
 def main(out, seconds, workers):
     from qualms.launch import RunRequest
-    from qualms.launch.benchmarking import (
-        ResultsOutput,
-        plans_for,
-        resources_for,
-        run_plans,
-    )
+    from qualms.launch.judging import ResultsOutput
+    from qualms.launch.resources import resources_for
+    from qualms.launch.running import plans_for, run_plans
     from qualms.shelf import include
 
     include([GRID])

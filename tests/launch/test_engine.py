@@ -123,7 +123,7 @@ def test_a_run_uses_the_devices_that_its_process_sees(count, device, monkeypatch
 def test_a_node_says_why_it_cannot_work(tmp_path):
     mark = tmp_path / "mark"
     with locked(mark):
-        right = Luggage(_ray.__version__, mark, ())
+        right = Luggage(_ray.__version__, mark, (), str(tmp_path))
         assert _refusal(right) == ""
         assert "and the launcher has 0; install the same" in _refusal(
             right._replace(version="0")

@@ -8,7 +8,7 @@ import torch
 
 from qualms.launch import RunRequest, data_key, plans_of, without_datasets
 from qualms.launch import plan as plan_module
-from qualms.launch.benchmarking import results_folder
+from qualms.launch.judging import results_folder
 from qualms.shelf import find
 from qualms.shelf import names as shelf_names
 from qualms.spec import Part, Task

@@ -68,6 +68,8 @@ def test_the_manifest_has_the_fields_of_a_ray_job():
     assert (MANIFEST["apiVersion"], MANIFEST["kind"]) == ("ray.io/v1", "RayJob")
     cluster = MANIFEST["spec"]["rayClusterSpec"]
     assert cluster["authOptions"]["mode"] == "token"
+    modes = ("K8sJobMode", "HTTPMode", "InteractiveMode")
+    assert MANIFEST["spec"]["submissionMode"] in modes
     for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
         assert all(isinstance(each, str) for each in group["rayStartParams"].values())
         pod = group["template"]["spec"]

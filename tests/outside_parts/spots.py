@@ -4,6 +4,7 @@ import numpy as np
 from _scale import BRIGHT
 from torch import nn
 
+from qualms.corruptions import Corruption
 from qualms.datasets import Card, LoadedItems, Recipe, Unit
 from qualms.methods import Method
 from qualms.scores import as_score
@@ -101,3 +102,12 @@ def my_study() -> Benchmark:
 def share_above_half(probs: np.ndarray, target: np.ndarray) -> float:
     """Share of items whose class has more than half of the probability."""
     return float(np.mean(probs[np.arange(len(target)), target] > 0.5))
+
+
+def dimmed() -> Corruption:
+    """Dim a picture."""
+    return Corruption(families=("mine",), change=_dimmed, least=1)
+
+
+def _dimmed(image, severity, _rng):
+    return image * (1 - 0.1 * severity)

@@ -86,10 +86,6 @@ REFUSED = [
         "array 'sigma' needs 'mean' beside it",
     ),
     (changed(cls, prob=np.zeros(N)), "'probs' and 'prob' say the same thing twice"),
-    (
-        changed(emb, uncertainty__norm=None),
-        "embedding predictions need 'uncertainty/<name>', found only",
-    ),
     (changed(ivl, {"alpha": 0.1}, upper=None), "array 'lower' needs 'upper' beside it"),
     (
         changed(reg, mean=None),

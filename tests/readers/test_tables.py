@@ -139,7 +139,8 @@ def test_a_frame_that_is_damaged_is_refused(tmp_path):
 def test_every_reader_leaves_files_of_others_alone(tmp_path):
     qualms.predictions.write(tmp_path / "a.npz", {"target": [0, 1], "prob": [0.2, 0.9]})
     qualms.predictions.write(tmp_path / "a.csv", {"target": [0, 1], "prob": [0.2, 0.9]})
-    assert names("readers") == ("huggingface", "masks", "monai", "nnunet", "sklearn")
+    alone = ("huggingface", "masks", "monai", "nnunet", "sklearn")
+    assert names("readers") == (*alone, "table")
     for file in ("a.npz", "a.csv"):
         assert qualms.predictions.reader_of(tmp_path / file) is None
     assert qualms.predictions.reader_of(tmp_path) is None

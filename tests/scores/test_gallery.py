@@ -5,7 +5,13 @@ import pytest
 from sklearn.neighbors import NearestNeighbors
 
 from qualms import scores
-from qualms.scores.gallery import hits_within, recall_at_k, right_ranks
+from qualms.scores.gallery import (
+    average_precisions,
+    hits_within,
+    map_at_r,
+    recall_at_k,
+    right_ranks,
+)
 
 
 def items(seed, n=120, classes=6):
@@ -104,3 +110,53 @@ def test_nearest_items_are_those_of_a_full_sort(block):
 def test_nearest_items_are_all_others_where_few_are_left():
     nearest = scores.nearest_items([[1.0, 0.0], [0.0, 1.0], [0.0, 2.0]], [0], k=9)
     assert nearest.item.tolist() == [[1, 2]]
+
+
+def precision_at_r(near, query, known):
+    """MAP@R of one query as Musgrave et al. (2020) write it, place by place."""
+    sought = int((known == query).sum())
+    order = np.argsort(-near, kind="stable")[:sought]
+    right = known[order] == query
+    terms = [right[: i + 1].mean() for i in range(sought) if right[i]]
+    return sum(terms) / sought if sought else 0.0
+
+
+def cosines(first, second):
+    first, second = (x / np.linalg.norm(x, axis=1)[:, None] for x in (first, second))
+    return first @ second.T
+
+
+def test_map_at_r_is_that_of_the_paper_in_a_gallery_and_without():
+    embedding, target = items(0)
+    gallery, known = items(1, n=90)
+    target[:2] = 77  # a class that the gallery does not have
+    near = cosines(embedding, gallery)
+    wanted = [precision_at_r(near[i], target[i], known) for i in range(len(target))]
+    found = average_precisions(
+        embedding, target, gallery=gallery, gallery_target=known, block=13
+    )
+    np.testing.assert_allclose(found, wanted)
+    assert found[:2].tolist() == [0.0, 0.0]
+    near = cosines(embedding, embedding)
+    wanted = [
+        precision_at_r(np.delete(near[i], i), target[i], np.delete(target, i))
+        for i in range(len(target))
+    ]
+    assert map_at_r(embedding, target) == pytest.approx(np.mean(wanted))
+
+
+def test_map_at_r_of_equally_near_items_is_the_mean_over_their_orders():
+    rng = np.random.default_rng(3)
+    gallery = rng.integers(-1, 2, size=(60, 2)).astype(float)
+    gallery = gallery[np.abs(gallery).sum(axis=1) > 0]
+    known = rng.integers(0, 3, len(gallery))
+    query = [[2.0, 0.0], [-1.0, 3.0]]
+    found = average_precisions(query, [1, 2], gallery=gallery, gallery_target=known)
+    means = []
+    for row, wanted in zip(np.array(query), (1, 2), strict=True):
+        near = cosines(row[None], gallery)[0].round(9)
+        orders = (rng.permutation(len(gallery)) for _ in range(4000))
+        means.append(
+            np.mean([precision_at_r(near[o], wanted, known[o]) for o in orders])
+        )
+    np.testing.assert_allclose(found, means, atol=0.01)

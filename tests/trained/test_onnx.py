@@ -67,7 +67,7 @@ def test_what_an_onnx_file_does_not_say_must_be_stated(pictures, tmp_path):
     told, _ = predicted(pictures, "--mean", "half", "--std", "1")
     assert "--mean must be numbers separated by commas" in str(told.exception)
     told, _ = predicted(pictures, "--mean", "0", network="timm:resnet10t")
-    assert "--mean is for files .onnx; networks of timm" in str(told.exception)
+    assert "--mean is for files .onnx; other networks" in str(told.exception)
     told, _ = predicted(pictures, "--mean", "0", "--std", "1", "--weights", "a.pt")
     assert "has its weights in it; leave out --weights" in str(told.exception)
 

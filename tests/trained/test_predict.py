@@ -258,3 +258,58 @@ def test_a_method_that_returns_other_arrays_is_told_which_are_needed(data):
     told = "must return 'probs' or 'prob' for classification, got 'logits'; use summ"
     with pytest.raises(TrainingError, match=told):
         asked(network(), data, method=own)
+
+
+def test_a_classifier_embeds_by_its_last_layer_and_other_models_by_themselves(data):
+    x, model = data[0], network()
+    items = [(x, torch.arange(N) % 9)]  # classes that the model does not know
+    found = qualms.predict(model, items, task="embedding", outputs="logits")
+    with torch.no_grad():
+        wanted = model.eval()[:5](x)
+    assert found.arrays["embedding"] == pytest.approx(wanted.numpy(), abs=1e-6)
+    own = qualms.predict(model[:5], items, task="embedding", views=False)
+    assert own.arrays["embedding"] == pytest.approx(wanted.numpy(), abs=1e-6)
+    assert list(own.named("uncertainty")) == ["inverse_norm"]
+    assert own.named("uncertainty_cropped") == {}
+    names = ["inverse_norm", "entropy", "flips"]
+    assert list(found.named("uncertainty")) == names
+    batched = [(x[:7], items[0][1][:7]), (x[7:], items[0][1][7:])]
+    again = qualms.predict(model, batched, task="embedding", outputs="logits")
+    for name, array in found.arrays.items():
+        assert again.arrays[name] == pytest.approx(array, abs=1e-6)
+
+
+@pytest.mark.parametrize("method", ["mc_dropout", "tta", "laplace", "ood"])
+def test_methods_that_need_no_training_embed_as_well(data, method):
+    found = qualms.predict(
+        network(),
+        loader(data),
+        task="embedding",
+        outputs="logits",
+        method=method,
+        fit=loader(data),
+    )
+    extra = {"ood": "knn"}.get(method, "mutual_information")
+    assert np.ptp(found.arrays[f"uncertainty/{extra}"]) > 0
+    assert extra in found.named("uncertainty_cropped")
+
+
+def test_models_that_do_not_embed_are_refused_in_a_sentence(data):
+    x = data[0]
+
+    def refused(model, **more):
+        with pytest.raises(ValueError, match=r".") as error:
+            qualms.predict(model, [x], **{"task": "embedding", **more})
+        return str(error.value)
+
+    assert "must return vectors (B, D) for a batch" in refused(nn.Identity())
+    assert "this model returns embeddings" in refused(nn.Flatten(), last="fc")
+    clamped = nn.Sequential(network(), nn.Hardtanh(-1e-3, 1e-3))
+    assert "no last linear layer was seen" in refused(clamped, outputs="logits")
+    with pytest.raises(ValueError, match="must be classes from 0 on, or -1 where none"):
+        qualms.predict(nn.Flatten(), [(x, torch.full((N,), -3))], task="embedding")
+    maps = {"x": x, "thumbnail": np.zeros((N, 2, 2, 3), np.uint8)}
+    with pytest.raises(ValueError, match="segmented items have no thumbnails"):
+        qualms.predict(
+            nn.Conv2d(1, 2, 1), [maps], task="segmentation", out="unwritten_maps"
+        )

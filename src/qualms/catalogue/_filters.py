@@ -26,7 +26,7 @@ class Filter(NamedTuple):
     name: str
     sign: str
     values: tuple[str, ...]
-    """Any of these will do for `=`, and none of them for `!=`."""
+    """Values of which one must match for `=`, and none for `!=`."""
 
     def fits(self, record: RunRecord) -> bool:
         """Return whether a run fulfils the condition; runs without the name do not."""
@@ -43,7 +43,7 @@ class Filter(NamedTuple):
 
 
 def parse_filters(texts: Sequence[str]) -> tuple[Filter, ...]:
-    """Parse filters; raise a sentence on one that is none.
+    """Parse filters; raise a ValueError with a sentence on an invalid one.
 
     >>> parse_filters(["method=map,mfvi", "auroc > 0.9"])[1].values
     ('0.9',)
@@ -73,7 +73,7 @@ def _parsed(text: str) -> Filter:
 
 
 def refuse_unknown(names: Sequence[str], known: Collection[str]) -> None:
-    """Raise with the closest name unless some run has each of these names."""
+    """Raise unless each name is known; the message suggests the closest one."""
     for name in names:
         if name not in known:
             shown = ", ".join(sorted(known)[:_SHOWN])

@@ -1,9 +1,9 @@
-"""An index of run folders, which is made from their files and never the truth.
+"""An index of run folders: a cache of their records.
 
-It holds what was read of each folder, beside the time of its last change. A folder that
+It holds the record of each folder and the time of its last change. A folder that has
 changed since is read again, so that listing thousands of runs reads only a few. The
-index may be deleted at any time; one that is damaged or cannot be written is done
-without.
+index may be deleted at any time; listing works without it if it is damaged or cannot
+be written.
 """
 
 import json
@@ -31,7 +31,7 @@ _PATIENCE = 2.0
 
 
 class IndexedRuns(NamedTuple):
-    """The runs below a folder, and what a user must know of the index."""
+    """The runs below a folder, and a note on the index."""
 
     records: list[RunRecord]
     note: str = ""
@@ -75,7 +75,7 @@ def indexed_runs(folder: Path) -> IndexedRuns:
 
 
 def _benchmark(folder: Path, record: RunRecord) -> str:
-    """Return the first part of the paths of the results of a run."""
+    """Return the name of the benchmark folder of a run."""
     return record.folder.partition("/")[0] if "/" in record.folder else folder.name
 
 
@@ -101,7 +101,7 @@ def _entries(folder: Path) -> list["os.DirEntry[str]"]:
 def _scores(
     folder: Path, names: list[tuple[str, "os.DirEntry[str]"]], known: _Rows
 ) -> dict[str, tuple[str, str]]:
-    """Return what the files of scores hold, those of whole presets first."""
+    """Return the contents of the files of scores, those of complete presets first."""
     inside = any("/" not in name for name, _ in names)
     benchmarks = [folder] if inside else [Path(e.path) for e in _entries(folder)]
     rows = {}
@@ -155,7 +155,7 @@ def _rows(database: sqlite3.Connection, table: str) -> dict[str, tuple[str, str]
 
 
 def _store(path: Path, known: _Rows, new: _Rows, gone: list[str]) -> None:
-    """Write what changed; nothing where the index cannot be written."""
+    """Write changed rows; do nothing if the index cannot be written."""
     runs = {n: row for n, row in new.runs.items() if known.runs.get(n) != row}
     scores = {n: row for n, row in new.scores.items() if known.scores.get(n) != row}
     old = [file for file in known.scores if file not in new.scores]
@@ -178,6 +178,6 @@ def _store(path: Path, known: _Rows, new: _Rows, gone: list[str]) -> None:
 
 def _opened(path: Path) -> sqlite3.Connection:
     database: Any = sqlite3.connect(path, timeout=_PATIENCE)
-    # It can be made again, so that it need not be safe from a loss of power.
+    # The index can be made again, so it need not survive a loss of power.
     database.execute("PRAGMA synchronous = OFF")
     return database  # type: ignore[no-any-return]

@@ -15,7 +15,7 @@ from qualms.catalogue._record import RunRecord, Value
 from qualms.wording import plural, suggest
 
 OWN = ("run", "folder", "status", "error")
-"""Names that every run has, beside labels, options and scores."""
+"""Names that every run has, besides labels, options and scores."""
 ENDINGS = (".csv", ".json", ".parquet")
 
 
@@ -60,8 +60,8 @@ class RunListing:
         plain = [name.removeprefix("-") for name in names]
         if records:
             refuse_unknown(plain, self.names)
-        for name, given in reversed(list(zip(plain, names, strict=True))):
-            records.sort(key=lambda r: _order(r.get(name)), reverse=given != name)
+        for name, signed_name in reversed(list(zip(plain, names, strict=True))):
+            records.sort(key=lambda r: _order(r.get(name)), reverse=signed_name != name)
             records.sort(key=lambda r: r.get(name) is None)
         return replace(self, records=tuple(records))
 
@@ -80,7 +80,7 @@ class RunListing:
         }
 
     def differing(self) -> dict[str, tuple[Value | None, ...]]:
-        """Return what is not the same in all of these runs, by name."""
+        """Return the values of each name that differ between these runs."""
         columns = {
             name: tuple(record.get(name) for record in self.records)
             for name in self.names
@@ -147,7 +147,7 @@ def list_runs(
     everything = RunListing(records=tuple(records), total=len(records), notes=notes)
     texts = [filters] if isinstance(filters, str) else list(filters)
     names = [sort] if isinstance(sort, str) else list(sort)
-    # Names are checked against all runs, not only those that are left by a filter.
+    # Names are checked against all runs, not only against those that pass the filters.
     if everything.records:
         refuse_unknown([n.removeprefix("-") for n in names], everything.names)
     return everything.where(*texts).sorted(*names)

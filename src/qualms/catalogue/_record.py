@@ -1,4 +1,4 @@
-"""What the files of one run folder say of it."""
+"""The record of one run, read from its folder."""
 
 import json
 import time
@@ -14,7 +14,7 @@ from qualms.runs import epochs_path, last_change, lock_path, read_state
 Status = Literal["done", "failed", "running", "stopped", "damaged"]
 STATUSES: tuple[Status, ...] = ("done", "failed", "running", "stopped", "damaged")
 LIVELY = 600.0
-"""Seconds since its last sign for which a run is taken to be at work."""
+"""Seconds since its last change for which a run counts as running."""
 Value = str | int | float | bool
 _PARTS = ("dataset", "network", "method")
 
@@ -35,7 +35,7 @@ class RunRecord:
     scores: Mapping[str, float] = field(default_factory=dict)
     """Values of this run alone, by the first row of a table that shows it."""
     error: str = ""
-    """Why its last attempt failed."""
+    """Error of its last attempt; '' if it did not fail."""
 
     def get(self, name: str) -> Value | None:
         """Return the label, option or score of this name; None if it has none.
@@ -99,7 +99,7 @@ def _status(folder: Path, *, done: bool, error: str) -> Status:
         return "done"
     if time.time() - last_change(folder) < LIVELY and not error:
         return "running"
-    # Asking for the lock could be in the way of a run that starts just now.
+    # The lock of a run without an epoch is not tried: that could disturb its start.
     with suppress(LockError, OSError):
         if lock_path(folder).exists() and epochs_path(folder).exists():
             with locked(lock_path(folder)) as is_free:
@@ -113,7 +113,7 @@ def _object(value: Any) -> Mapping[str, Any]:
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Value]:
-    """Return values that can stand in a cell; lists and mappings as JSON."""
+    """Return values for cells of a table: lists and mappings as JSON."""
     return {
         name: value if isinstance(value, Value) else json.dumps(value)
         for name, value in values.items()

@@ -1,4 +1,4 @@
-"""What can be deleted from folders of runs, and how much room that makes.
+"""Files that can be deleted from folders of runs, and the space that this frees.
 
 Never listed: predictions of finished runs, files that a process works on, and runs that
 were stopped and go on from their checkpoint.
@@ -24,7 +24,7 @@ from qualms.runs import (
 )
 
 UNUSED = 7 * 86_400
-"""Seconds after which a judged cell that nobody asked for is listed."""
+"""Seconds without use after which a judged cell is listed."""
 KINDS = {
     "checkpoints": "weights of finished runs: damaged predictions are made again from"
     " them, and other runs may start from them",
@@ -33,7 +33,7 @@ KINDS = {
     "features": "features of frozen networks, while no run uses them",
     "cells": f"judged results that were not used for {UNUSED // 86_400} days",
 }
-"""What each kind is, in words."""
+"""Description of each kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class Removable:
 
 
 class Removed(NamedTuple):
-    """What was deleted."""
+    """Result of a deletion."""
 
     bytes: int
     paths: int
@@ -57,7 +57,7 @@ class Removed(NamedTuple):
 
 
 def find_removable(folder: Path, kinds: Sequence[str] = ()) -> list[Removable]:
-    """Return what can be deleted below a folder of runs; nothing is changed.
+    """Return the files that can be deleted below a folder of runs; change nothing.
 
     Args:
         folder: Where runs are.
@@ -72,7 +72,7 @@ def find_removable(folder: Path, kinds: Sequence[str] = ()) -> list[Removable]:
 
 
 def remove_all(removables: Sequence[Removable]) -> Removed:
-    """Delete files and folders, but those that a process has begun to use."""
+    """Delete files and folders, except those that a process has begun to use."""
     count = size = 0
     spared = []
     for each in removables:
@@ -95,7 +95,7 @@ def remove_all(removables: Sequence[Removable]) -> Removed:
 
 
 def _of_run(run: Path) -> Iterator[Removable]:
-    """Yield what can be deleted of one run."""
+    """Yield the files of one run that can be deleted."""
     state = None if run.is_symlink() else read_state(run)
     if state is None:
         return
@@ -111,7 +111,7 @@ def _of_run(run: Path) -> Iterator[Removable]:
 
 
 def _of_benchmark(benchmark: Path, runs: Sequence[Path]) -> Iterator[Removable]:
-    """Yield what can be deleted beside the runs of a benchmark."""
+    """Yield the files beside the runs of a benchmark that can be deleted."""
     features, cells = shared_features(benchmark), judged_cells(benchmark)
     locks = tuple(lock_path(run) for run in runs if run.parent == benchmark)
     if features.is_dir() and not features.is_symlink():
@@ -129,7 +129,7 @@ def _removable(kind: str, path: Path, locks: tuple[Path, ...]) -> Removable:
 
 
 def _size(path: Path) -> int:
-    """Return the bytes of a file, or of all in a folder; links are not followed."""
+    """Return the bytes of a file or a folder; links are not followed."""
     if path.is_symlink() or not path.is_dir():
         return path.lstat().st_size
     with suppress(OSError), os.scandir(path) as entries:

@@ -1,4 +1,4 @@
-"""The scores of single runs, which judging writes beside its results."""
+"""Scores of single runs, in a file that judging writes beside its results."""
 
 import json
 import math

@@ -13,6 +13,7 @@ SHELVES = (
     "networks",
     "scores",
     "readers",
+    "corruptions",
 )
 """Names of shelves that can be listed."""
 

@@ -12,8 +12,10 @@ import typer
 from rich.console import Console
 
 from qualms.launch import datasets_of, pending_runs, required_datasets
-from qualms.launch.benchmarking import JudgedPlan, Resources, data_line
+from qualms.launch.judging import JudgedPlan
 from qualms.launch.progress import dataset_text
+from qualms.launch.resources import Resources
+from qualms.launch.running import data_line
 from qualms.runs import run_folder, why_failed
 from qualms.spec import RunSpec
 from qualms.study import RunPlan

@@ -27,6 +27,7 @@ from qualms.shelf import find, names, outside_parts
 from qualms.wording import plural
 
 _FROM_SOURCE = ("methods", "networks")
+IMAGES = {2: "pictures", 3: "volumes"}
 MANY = 2
 """Most variants that are named one by one where they differ in a number alone."""
 
@@ -40,7 +41,7 @@ class Listing(NamedTuple):
     columns: tuple[str, ...]
     rows: Sequence[Row]
     broken: tuple[str, ...] = ()
-    """What is wrong with parts from outside that are left out."""
+    """Sentences on parts from outside that are left out because they fail."""
 
 
 def methods() -> Listing:
@@ -150,6 +151,20 @@ def readers() -> Listing:
     return _parts("readers")
 
 
+def corruptions() -> Listing:
+    """List every corruption with its families and the images it is for."""
+    columns = ("name", "what", "families", "images")
+    return _listing("corruptions", columns, lambda name: [_corruption(name)])
+
+
+def _corruption(name: str) -> Row:
+    function = find("corruptions", name)
+    part = function()
+    images = ", ".join(IMAGES[axes] for axes in part.space)
+    what = _what("corruptions", name, function)
+    return (name, what, ", ".join(part.families), images)
+
+
 TABLES: Mapping[str, Callable[[], Listing]] = {
     "methods": methods,
     "datasets": datasets,
@@ -158,6 +173,7 @@ TABLES: Mapping[str, Callable[[], Listing]] = {
     "networks": networks,
     "scores": scores,
     "readers": readers,
+    "corruptions": corruptions,
 }
 
 

@@ -18,8 +18,8 @@ from qualms.launch import (
     pending_runs,
     run_all,
 )
-from qualms.launch.benchmarking import Resources
 from qualms.launch.progress import duration_text, print_line, runs_view
+from qualms.launch.resources import Resources
 from qualms.launch.tune import (
     Proposals,
     Search,

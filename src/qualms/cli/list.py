@@ -18,7 +18,7 @@ def list_parts(
     ],
     include: Include = None,  # noqa: ARG001 - its callback takes it
 ) -> None:
-    """List methods, datasets, benchmarks, configs, networks, scores or readers."""
+    """List what is on a shelf, such as methods, datasets or corruptions."""
     from rich.console import Console
     from rich.table import Table
 

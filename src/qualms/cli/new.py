@@ -1,4 +1,4 @@
-"""`qualms new`: begin a method, dataset, network, score, benchmark or reader."""
+"""`qualms new`: begin a part of your own, such as a method or a corruption."""
 
 import shlex
 from pathlib import Path
@@ -13,6 +13,7 @@ _TRY = {
     "score": "qualms score FILE --include {code}",
     "benchmark": "qualms run {name} --include {code}",
     "reader": "qualms score FILE --include {code}",
+    "corruption": "qualms run own --from DIR --corrupt {name} --include {code}",
 }
 """Command that shows each kind of part at work."""
 
@@ -20,7 +21,9 @@ _TRY = {
 def new(
     kind: Annotated[
         str,
-        typer.Argument(help="method, dataset, network, score, benchmark or reader."),
+        typer.Argument(
+            help="method, dataset, network, score, benchmark, reader or corruption."
+        ),
     ],
     name: Annotated[str, typer.Argument(help="Of the part and of its file.")],
     to: Annotated[Path, typer.Option(help="The folder to write to.")] = Path(),

@@ -17,7 +17,7 @@ def predict(
     network: Annotated[
         str,
         typer.Argument(
-            help="Any network of timm, such as timm:resnet50, or a file .onnx."
+            help="timm:resnet50 or any other, open_clip:ViT-B-32, or a file .onnx."
         ),
     ],
     source: Annotated[
@@ -39,7 +39,11 @@ def predict(
         typer.Option("-o", help="An option of the method, such as draws=30."),
     ] = None,
     weights: Annotated[
-        str | None, typer.Option(help="A file of weights; timm's own by default.")
+        str | None,
+        typer.Option(
+            help="A file of weights, package:NAME, or a name of open_clip's; timm's own"
+            " by default."
+        ),
     ] = None,
     classes: Annotated[
         Path | None,
@@ -57,7 +61,7 @@ def predict(
         typer.Option(help="The split to predict, where items state theirs (test)."),
     ] = None,
     task: Annotated[
-        str, typer.Option(help="classification or regression.")
+        str, typer.Option(help="classification, regression or embedding.")
     ] = "classification",
     seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = 0,
     batch: Annotated[int, typer.Option(min=1, help="Items in a batch.")] = 32,
@@ -75,13 +79,25 @@ def predict(
     outputs: Annotated[
         str | None, typer.Option(help="A file .onnx: logits or probabilities.")
     ] = None,
+    views: Annotated[
+        bool,
+        typer.Option(
+            "--views/--no-views",
+            help="Embeddings: see pictures mirrored and cropped as well, which takes"
+            " four times as long.",
+        ),
+    ] = True,
+    thumbnails: Annotated[
+        int, typer.Option(min=0, help="Keep pictures of this side, e.g. 48, for pages.")
+    ] = 0,
     include: Include = None,  # noqa: ARG001 - its callback takes it
 ) -> None:
-    """Predict your own pictures with a trained network of timm, or of an ONNX file.
+    """Predict or embed your own pictures with a trained network.
 
     Pictures get the size and the colours that the network was trained with. The class
-    folders must fit its outputs; --classes says which output is which. In Python,
-    `qualms.predict` does the same for any torch module.
+    folders must fit its outputs; --classes says which output is which. Embeddings are
+    of any classes (`qualms docs embeddings`). In Python, `qualms.predict` does the same
+    for any torch module.
     """
     from qualms.launch import check_installed, check_options, options_of, parse_options
     from qualms.launch.progress import counting_bar
@@ -110,6 +126,8 @@ def predict(
         mean=_numbers("--mean", mean),
         deviation=_numbers("--std", std),
         outputs=outputs,
+        views=views,
+        thumbnails=thumbnails,
     )
     with counting_bar(network) as advance:
         result = predict_pictures(
@@ -139,6 +157,9 @@ def _report(result: "PicturePredictions", out: Path, method: str) -> None:
     draws = f"{predictions.draws} {plural(predictions.draws, 'draw')}"
     classes = f", {predictions.classes} classes" if predictions.classes else ""
     typer.echo(f"{out}: {items}, {draws} by {method}{classes}")
+    uncertainties = predictions.named("uncertainty")
+    if predictions.task == "embedding":
+        typer.echo(f"  uncertainties: {', '.join(uncertainties)}")
     for note in result.notes:
         typer.echo(f"  note: {note}")
     if predictions.get("target") is None:

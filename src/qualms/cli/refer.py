@@ -62,6 +62,10 @@ def refer(
             "names, else the file's own, else entropy, width or std."
         ),
     ] = None,
+    gallery: Annotated[
+        Path | None,
+        typer.Option(help="Embeddings: seek neighbours among the items of this file."),
+    ] = None,
     logits: Annotated[
         bool, typer.Option("--logits", help="The class scores are logits.")
     ] = False,
@@ -74,7 +78,9 @@ def refer(
     ] = 0,
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="Print JSON (`qualms docs refer`), nothing else."),
+        typer.Option(
+            "--json", help="Print JSON (`qualms docs plan_files`), nothing else."
+        ),
     ] = False,
 ) -> None:
     """Choose which items an expert must see.
@@ -86,7 +92,7 @@ def refer(
     they look like those the plan was made on. Exit code 1: no threshold can promise
     what was asked, or the new items do not look like those of the plan.
     """
-    refuse_overwriting([plan, items], [file, apply, *(on or ())])
+    refuse_overwriting([plan, items], [file, apply, gallery, *(on or ())])
     if apply is not None:
         _check_with_apply(context)
         _apply(apply, file, items, logits=logits, seed=seed, as_json=as_json)
@@ -98,6 +104,7 @@ def refer(
         specificity=specificity,
         uncertainty=uncertainty,
         logits=logits,
+        gallery=gallery,
         by_group=by_group,
         level=level,
         seed=seed,

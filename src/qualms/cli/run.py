@@ -27,6 +27,16 @@ def run(
             "--from", help="Your own data, for `own`: a folder, a CSV or a TOML file."
         ),
     ] = None,
+    corrupt: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME,...",
+            help="Corrupt the test items of your own data too, e.g. fog,blur.",
+        ),
+    ] = "",
+    severity: Annotated[
+        str, typer.Option(help="How much, e.g. 1-5 (the default) or 1,3,5.")
+    ] = "",
     preset: Annotated[str, typer.Option(help="demo, small or paper.")] = "demo",
     config: Annotated[
         str,
@@ -87,6 +97,19 @@ def run(
         list[str] | None,
         typer.Option("-o", help="epochs=3, method.rate=0.2, network.width=8 ..."),
     ] = None,
+    network: Annotated[
+        str,
+        typer.Option(
+            help="In place of the benchmark's, e.g. timm:resnet50.", show_default=False
+        ),
+    ] = "",
+    frozen: Annotated[
+        bool,
+        typer.Option(
+            "--frozen",
+            help="Embeddings: train nothing, the network stays as its weights are.",
+        ),
+    ] = False,
     include: Include = None,  # noqa: ARG001 - its callback takes it
     dry_run: Annotated[
         bool,
@@ -115,16 +138,17 @@ def run(
         show_plans,
         stopping_on_request,
     )
-    from qualms.launch import Engine, RunRequest, parse_options
-    from qualms.launch.benchmarking import (
-        ResultsOutput,
-        check_plans,
+    from qualms.corruptions import parse_severities
+    from qualms.launch import (
+        Engine,
+        RunRequest,
         parse_names,
+        parse_options,
         parse_seeds,
-        plans_for,
-        resources_for,
-        run_plans,
     )
+    from qualms.launch.judging import ResultsOutput
+    from qualms.launch.resources import resources_for
+    from qualms.launch.running import check_plans, plans_for, run_plans
 
     request = RunRequest(
         preset=preset,
@@ -132,6 +156,10 @@ def run(
         methods=parse_names(methods),
         seeds=parse_seeds(seeds),
         options=parse_options(option or []),
+        corruptions=parse_names(corrupt),
+        severities=parse_severities(severity),
+        network=network,
+        frozen=frozen,
     )
     resources = resources_for(
         out,

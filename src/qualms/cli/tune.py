@@ -118,7 +118,7 @@ def tune(
     """
     from qualms.cli._tuning import make_trials, show_trials
     from qualms.launch import Engine, RunRequest, data_root, is_address, parse_options
-    from qualms.launch.benchmarking import Resources
+    from qualms.launch.resources import Resources
     from qualms.launch.tune import proposals_of, search_of
 
     if is_address(out):

@@ -1,6 +1,7 @@
 """Datasets and simulators, one file or folder each; the folder is the registry."""
 
 from qualms.datasets._cache import cache_folder
+from qualms.datasets._corrupted import Corrupted, is_ragged
 from qualms.datasets._encoded import Encoded
 from qualms.datasets._open import open_dataset, verify_dataset
 from qualms.datasets._prepare import Prepared, Progress, prepare
@@ -33,6 +34,7 @@ __all__ = [
     "GRADED_COUNTS",
     "GRADED_YAWS",
     "Card",
+    "Corrupted",
     "Dataset",
     "DatasetError",
     "Divide",
@@ -51,6 +53,7 @@ __all__ = [
     "Unit",
     "cache_folder",
     "cores",
+    "is_ragged",
     "open_dataset",
     "prepare",
     "ragged",

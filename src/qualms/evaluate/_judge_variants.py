@@ -1,4 +1,4 @@
-"""Judging the variants of a plan: those that are new, in several processes.
+"""Judging the variants of a plan in several processes, with a cache of judged ones.
 
 A variant whose predictions, options and code are those of an earlier call is read from
 the folder of judged cells (`evaluate._cells`).
@@ -22,15 +22,16 @@ from qualms.evaluate._variant import JudgedVariant, Judging, judge_variant
 from qualms.evaluate.entry import ScoreOptions
 from qualms.evaluate.protocol import protocol_of
 from qualms.evaluate.segmented import measuring
-from qualms.processes import Crew, Workforce
-from qualms.study import RunPlan, Variant
+from qualms.processes import LocalCrew, LostProcessError, RemoteCrew, Workforce
+from qualms.spec import Part
+from qualms.study import Benchmark, RunPlan, Variant
 
 WORTHWHILE = 200
-"""Runs to judge from which on processes are started, which takes them seconds."""
+"""Fewest runs to judge for which processes are started, which takes seconds."""
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""Set to one, since there is a process for every core."""
+"""Variables that are set to one, because there is a process for every core."""
 DIGESTS = "contents.json"
-"""Digests of the files of runs, beside the cells."""
+"""File with digests of the files of runs, beside the cells."""
 
 
 def judged_variants(
@@ -39,7 +40,7 @@ def judged_variants(
     options: ScoreOptions,
     *,
     cells: Path | None,
-    make_crew: Callable[[], Crew] | None = None,
+    remote: Callable[[], RemoteCrew] | None = None,
 ) -> Iterator[JudgedVariant]:
     """Yield every variant of a plan, judged, in the order of the plan.
 
@@ -49,11 +50,12 @@ def judged_variants(
     stored = None if cells is None else _StoredVariants.of(plan, runs, options, cells)
     digests = {} if stored is None else stored.digests()
     known = {} if stored is None else stored.known(digests)
-    # Variants that share their runs stand side by side, and are judged by one process.
+    # Variants with shared runs are neighbours in the list; one process judges them.
     new = [variant for variant in plan.variants if variant.name not in known]
-    groups = [list(group) for _, group in groupby(new, key=lambda each: each.dataset)]
+    # Those with shifted items of their own would fill the memory of one.
+    groups = [list(group) for _, group in groupby(new, key=_shared_items)]
     parts = [replace(plan, variants=tuple(group)) for group in groups]
-    ready = _judged(parts, runs, options, make_crew)
+    ready = _judged(parts, runs, options, remote)
     judged: dict[str, JudgedVariant] = {}
     for variant in plan.variants:
         while variant.name not in known and variant.name not in judged:
@@ -69,6 +71,10 @@ def judged_variants(
         stored.end()
 
 
+def _shared_items(variant: Variant) -> tuple[Part, str]:
+    return variant.dataset, variant.shifted
+
+
 Group = dict[str, JudgedVariant]
 """Judged variants by their names."""
 
@@ -77,25 +83,53 @@ def _judged(
     parts: Sequence[RunPlan],
     runs: Path,
     options: ScoreOptions,
-    make_crew: Callable[[], Crew] | None,
+    remote: Callable[[], RemoteCrew] | None,
 ) -> Iterator[Group]:
-    """Judge parts of a plan in order, by processes where that is worth it."""
-    workers = min(options.workers, len(parts))
-    if workers > 1 and _is_worthwhile(parts):
-        alone = replace(options, workers=1, workforce=None, progress=None)
-        job = partial(_judge_part, runs=runs, options=alone)
-        lean = [_lean(part) for part in parts]
-        with Workforce(
-            workers,
-            environment=dict.fromkeys(THREADS, "1"),
-            script=False,
-            make_crew=make_crew,
-        ) as workforce:
-            yield from workforce.each(job, lean)
+    """Judge parts of a plan in order, in several processes if that is faster."""
+    crew = _crew_for(parts, options, remote)
+    if crew is None:
+        with measuring(options) as shared:
+            for part in parts:
+                yield _judge_part(part, runs=runs, options=shared)
         return
-    with measuring(options) as shared:
-        for part in parts:
-            yield _judge_part(part, runs=runs, options=shared)
+    alone = replace(options, workers=1, workforce=None, progress=None)
+    job = partial(_judge_part, runs=runs, options=alone)
+    lean = [_lean(part) for part in parts]
+    with Workforce(
+        min(crew.workers, len(parts)),
+        environment=dict.fromkeys(THREADS, "1"),
+        make_crew=crew.make,
+    ) as workforce:
+        try:
+            yield from workforce.each(job, lean)
+        except LostProcessError as error:
+            raise LostProcessError(
+                f"{error} while it judged; run again: what was judged is kept"
+            ) from error
+
+
+def _crew_for(
+    parts: Sequence[RunPlan],
+    options: ScoreOptions,
+    remote: Callable[[], RemoteCrew] | None,
+) -> RemoteCrew | None:
+    """Return the processes that judge parts of a plan; None if this process should."""
+    if len(parts) < 2 or not _is_portable(parts[0].benchmark):
+        return None
+    if remote is not None:
+        return remote()
+    # Segmented items are already measured by several processes.
+    many = sum(len(part.runs) for part in parts) >= WORTHWHILE
+    if options.workers < 2 or not many or parts[0].benchmark.task == "segmentation":
+        return None
+    return RemoteCrew(options.workers, partial(LocalCrew, script=False))
+
+
+def _is_portable(benchmark: Benchmark) -> bool:
+    """Return whether other processes can surely import the benchmark's protocol."""
+    protocol = benchmark.protocol
+    loads = protocol.func if isinstance(protocol, partial) else protocol
+    return loads is None or loads.__module__.startswith("qualms.")
 
 
 def _judge_part(part: RunPlan, *, runs: Path, options: ScoreOptions) -> Group:
@@ -105,18 +139,8 @@ def _judge_part(part: RunPlan, *, runs: Path, options: ScoreOptions) -> Group:
     return {variant.name: judge_variant(judging, variant) for variant in part.variants}
 
 
-def _is_worthwhile(parts: Sequence[RunPlan]) -> bool:
-    """Return whether processes save more time than it takes to start them."""
-    benchmark = parts[0].benchmark
-    if benchmark.task == "segmentation":
-        return False  # its items are measured by processes already
-    if benchmark.protocol and not benchmark.protocol.__module__.startswith("qualms."):
-        return False  # other processes may not find a protocol from outside
-    return sum(len(part.runs) for part in parts) >= WORTHWHILE
-
-
 def _lean(part: RunPlan) -> RunPlan:
-    """Return a plan without what judging does not read and processes cannot get."""
+    """Return the plan without functions that judging does not use or pickle."""
     benchmark = replace(part.benchmark, expectations={}, findings=(), presentation=None)
     return replace(part, benchmark=benchmark)
 
@@ -129,7 +153,7 @@ class _StoredVariants:
     cells: CellFolder
     contents: RunContents
     common: str
-    """A digest of what all variants are made of: options, code and libraries."""
+    """A digest of the inputs that all variants share: options, code and libraries."""
 
     @classmethod
     def of(
@@ -147,11 +171,11 @@ class _StoredVariants:
         )
 
     def digests(self) -> dict[str, str]:
-        """Return a digest of all that each variant is made of."""
+        """Return a digest of all inputs of each variant."""
         return {variant.name: self._digest(variant) for variant in self.plan.variants}
 
     def known(self, digests: Mapping[str, str]) -> dict[str, JudgedVariant]:
-        """Return the variants that are stored as they would be judged now."""
+        """Return the stored variants whose inputs have not changed."""
         judged = {}
         for variant in self.plan.variants:
             cell = self.cells.get(self._name(variant), digests[variant.name])
@@ -166,7 +190,7 @@ class _StoredVariants:
             self.cells.put(self._name(variant), digest, cell)
 
     def end(self) -> None:
-        """Remember digests of files, and remove cells beyond the limit."""
+        """Store the digests of files, and remove cells beyond the limit."""
         self.contents.save()
         self.cells.prune()
 
@@ -175,7 +199,7 @@ class _StoredVariants:
         return text_digest(variant.name, plan.preset_text, plan.part)
 
     def _digest(self, variant: Variant) -> str:
-        """Return a digest of all that a variant is made of."""
+        """Return a digest of all inputs of a variant."""
         texts = [self.common, repr(variant)]
         for line in self.plan.lines_of(variant):
             pools = [[run.hash for run in pool] for pool in line.pools]

@@ -1,4 +1,4 @@
-"""How the items were drawn: in one sample or several, alone or in clusters."""
+"""The sampling design: items in one sample or several, alone or in clusters."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -9,21 +9,22 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from qualms.arrays import Array, Index
+from qualms.jit import jit
 
 
 class Spread(NamedTuple):
-    """The variance of a sum over independent units, and how well it is known."""
+    """The variance of a sum over independent units, and its degrees of freedom."""
 
     variance: float
     freedom: float
     """Satterthwaite's degrees of freedom of `variance`."""
     units: int
-    """How many independent units (clusters, or items) there are."""
+    """Number of independent units (clusters, or items)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Design:
-    """Which sample every item belongs to, and which cluster.
+    """The sample and the cluster of every item.
 
     Samples have sizes that were fixed beforehand, such as a set of in-domain and one of
     shifted images; clusters, such as patients, were drawn whole. Make it by
@@ -39,7 +40,7 @@ class Design:
     def of(self, index: Index) -> "Design":
         """Return the design of the items at `index`; an item twice there is one unit.
 
-        Clusters keep their numbers, so that a subset can be told from its file.
+        Clusters keep the numbers that they have in this design.
         """
         repeated = self.cluster is None and np.bincount(index).max() > 1
         cluster = index if repeated else _subset_codes(self.cluster, index)
@@ -64,13 +65,13 @@ class Design:
         return np.arange(self.items) if self.cluster is None else self.cluster
 
     def units(self) -> int:
-        """Return how many items or clusters were drawn."""
+        """Return the number of items or clusters that were drawn."""
         if self.cluster is None:
             return self.items
         return int(np.count_nonzero(np.bincount(self.cluster)))
 
     def parts(self, part: Index | None) -> Index | None:
-        """Return (N,) kinds of items, told apart by sample as well."""
+        """Return (N,) kinds of items; different samples have different kinds."""
         if part is None or self.sample is None:
             return self.sample if part is None else part
         return part * (int(self.sample.max()) + 1) + self.sample
@@ -87,21 +88,21 @@ class Design:
             centred: Array = values - values.mean()
             centred *= np.sqrt(units / max(units - 1, 1))
         else:
-            count = np.maximum(np.bincount(kind), 1)
-            units_in = self._units_within(kind)
+            count = np.bincount(kind)
+            units_in = self._units_within(kind, count)
             scale = np.sqrt(units_in / np.maximum(units_in - 1, 1))
-            mean = np.bincount(kind, values) / count
-            centred = (values - mean[kind]) * scale[kind]
+            mean = np.bincount(kind, values) / np.maximum(count, 1)
+            centred = _centred_within(values, kind, mean, scale)
         if self.cluster is None:
             return centred
         # Clusters of the whole file without an item in this subset add only zeros.
         sums: Array = np.bincount(self.cluster, centred).astype(np.float64, copy=False)
         return sums
 
-    def _units_within(self, kind: Index) -> Index:
-        """Return (parts,) how many units have an item in each part."""
+    def _units_within(self, kind: Index, count: Index) -> Index:
+        """Return the number (parts,) of units in each part, which has `count` items."""
         if self.cluster is None:
-            return np.bincount(kind)
+            return count
         clusters, kinds = int(self.cluster.max()) + 1, int(kind.max()) + 1
         # Counting is many times faster than sorting for the distinct pairs.
         pair = np.bincount(kind * clusters + self.cluster, minlength=kinds * clusters)
@@ -143,6 +144,15 @@ class Design:
         # Clusters of the whole file without an item in this subset are left out.
         present = count.any(axis=1)
         return count[present].argmax(axis=1), square[present]
+
+
+@jit
+def _centred_within(values: Array, kind: Index, mean: Array, scale: Array) -> Array:
+    """Return (N,) `values` less the mean of their kind, scaled by their kind."""
+    centred = np.empty(len(values))
+    for item in range(len(values)):
+        centred[item] = (values[item] - mean[kind[item]]) * scale[kind[item]]
+    return centred
 
 
 def sampling_design(

@@ -24,7 +24,14 @@ from qualms.launch.options import (
     options_of,
     parse_options,
 )
-from qualms.launch.plan import RunRequest, plan_of, plans_of, without_datasets
+from qualms.launch.plan import (
+    RunRequest,
+    parse_names,
+    parse_seeds,
+    plan_of,
+    plans_of,
+    without_datasets,
+)
 
 __all__ = [
     "KINDS",
@@ -49,7 +56,9 @@ __all__ = [
     "new_part",
     "option_texts",
     "options_of",
+    "parse_names",
     "parse_options",
+    "parse_seeds",
     "pending_runs",
     "plan_of",
     "plans_of",

@@ -137,6 +137,7 @@ def _method_rows(plan: RunPlan, name: str) -> Iterator[TableRow]:
                 label=row.label.format(method=name),
                 method=Part(name=name, options=row.method.options),
                 weights_of=_lender(plan, method.trained_as, row),
+                trains=method.trains,
                 beyond=True,
             )
 

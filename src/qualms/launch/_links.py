@@ -38,7 +38,7 @@ def link_predictions(plan: RunPlan, out: Path, folder: Path) -> tuple[Path, ...]
 
 def _names(plan: RunPlan) -> Mapping[str, RunSpec]:
     """Return every run by its name; runs that several rows share have the first."""
-    several = len(plan.variants) > 1
+    several = sum(variant.listed for variant in plan.variants) > 1
     specs: dict[str, RunSpec] = {}
     hashes: set[str] = set()
     # Rows that pool runs of others come last, so that a run has the name of its own.

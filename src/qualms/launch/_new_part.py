@@ -23,6 +23,7 @@ KINDS: Mapping[str, str] = {
     "score": "scores",
     "benchmark": "benchmarks",
     "reader": "readers",
+    "corruption": "corruptions",
 }
 """The shelf of each kind of part."""
 

@@ -7,6 +7,8 @@ The TOML file states what the command line may state, for repetition:
     shift = "rotated"                 # in words
     methods = ["map", "mc_dropout"]
     seeds = [0, 1, 2]
+    corrupt = ["blur", "noise"]       # corruptions, as with --corrupt
+    severity = [1, 3, 5]
     dataset.side = 28                 # as with -o
     network.name = "resnet_small"
     training.epochs = 10
@@ -22,14 +24,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from qualms.corruptions import SEVERITIES, applied_corruptions
 from qualms.datasets import (
     Dataset,
-    Encoded,
     Progress,
     Ragged,
-    SharedRows,
     cache_folder,
     prepare,
 )
@@ -51,6 +51,8 @@ _KINDS: Mapping[str, tuple[type, str]] = {
     "shift": (str, "text in quotes"),
     "methods": (list, 'a list such as ["map", "laplace"]'),
     "seeds": (list, "a list such as [0, 1, 2]"),
+    "corrupt": (list, 'a list such as ["blur", "fog"]'),
+    "severity": (list, "a list such as [1, 3, 5]"),
     **dict.fromkeys(TABLES, (dict, "a table of options")),
 }
 
@@ -64,6 +66,8 @@ class DataDeclaration:
     shift: str = ""
     methods: tuple[str, ...] = ()
     seeds: tuple[int, ...] = ()
+    corruptions: tuple[str, ...] = ()
+    severities: tuple[int, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     """With the prefix of a part, or none for training, as in a `RunRequest`."""
 
@@ -84,6 +88,8 @@ def declaration(source: Path) -> DataDeclaration:
         shift=content.get("shift", ""),
         methods=tuple(map(str, content.get("methods", ()))),
         seeds=tuple(content.get("seeds", ())),
+        corruptions=tuple(map(str, content.get("corrupt", ()))),
+        severities=tuple(content.get("severity", ())),
         options=prefixed,
     )
 
@@ -107,7 +113,8 @@ def with_data(
             " --preset, and set what you want by -o or in a TOML file"
         )
     declared = declaration(source)
-    options = {**declared.options, **request.options}
+    network = {"network.name": request.network} if request.network else {}
+    options = {**declared.options, **network, **request.options}
     of_dataset = {
         name.removeprefix("dataset."): value
         for name, value in options.items()
@@ -122,8 +129,15 @@ def with_data(
         request,
         methods=request.methods or declared.methods,
         options={n: v for n, v in options.items() if n != "network.name"},
+        network="",
         given=_given(
-            replace(declared, options=options, seeds=request.seeds or declared.seeds),
+            replace(
+                declared,
+                options=options,
+                seeds=request.seeds or declared.seeds,
+                corruptions=request.corruptions or declared.corruptions,
+                severities=request.severities or declared.severities,
+            ),
             dataset,
             Part(name=DATASET, options={**of_dataset, **contents}),
             device,
@@ -144,12 +158,13 @@ def _given(
         name=declared.name,
         dataset=part,
         task=dataset.task,
-        shape=_shape(image),
+        shape=_shape(dataset),
         alike=_alike(dataset),
         patch=_patch(declared.options),
         deep=image.dtype.itemsize > 1,
         sizes={n: len(dataset.splits[n]) for n in SPLITS if n in dataset.splits},
         shift=_shift(dataset, declared.shift),
+        corruptions=_corruptions(declared, dataset),
         network=_network(declared.options),
         gpu=devices_for(device) != ["cpu"],
         notes=notes,
@@ -157,17 +172,17 @@ def _given(
     )
 
 
-def given_text(given: GivenData) -> str:
-    """Say in a sentence what the data are."""
-    task = given.task
+def given_text(data: GivenData) -> str:
+    """Describe the user's data in one line: task, size of items, and splits."""
+    task = data.task
     kind = f"{task.name}, {task.classes} classes" if task.classes else task.name
-    about = "" if given.alike else "about "
-    sides = about + " x ".join(map(str, given.shape[:-1]))
+    about = "" if data.alike else "about "
+    sides = about + " x ".join(map(str, data.shape[:-1]))
     colours = {1: "grey", 3: "colour"}
-    look = colours.get(given.shape[-1], f"{given.shape[-1]} channels")
-    depth = "more than 8 bit" if given.deep else "8 bit"
-    items = ", ".join(f"{split} {size:,}" for split, size in given.sizes.items())
-    return f"{given.name}: {kind}; {sides}, {look}, {depth}; items: {items}"
+    look = colours.get(data.shape[-1], f"{data.shape[-1]} channels")
+    depth = "more than 8 bit" if data.deep else "8 bit"
+    items = ", ".join(f"{split} {size:,}" for split, size in data.sizes.items())
+    return f"{data.name}: {kind}; {sides}, {look}, {depth}; items: {items}"
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -197,10 +212,19 @@ def _check_keys(path: Path, content: Mapping[str, Any]) -> None:
             raise ValueError(f"{key!r} in {path} must be {words}, got {value!r}")
     if "from" not in content:
         raise ValueError(f"{path} must name the data: add from = 'FOLDER or CSV'")
+    _check_numbers(path, content)
+
+
+def _check_numbers(path: Path, content: Mapping[str, Any]) -> None:
     for seed in content.get("seeds", ()):
         if type(seed) is not int or seed < 0:
             raise ValueError(
                 f"'seeds' in {path} must be whole numbers from 0 on, got {seed!r}"
+            )
+    for severity in content.get("severity", ()):
+        if type(severity) is not int or severity not in SEVERITIES:
+            raise ValueError(
+                f"'severity' in {path} must list numbers from 1 to 5, got {severity!r}"
             )
 
 
@@ -236,6 +260,28 @@ def _shift(dataset: Dataset, words: str) -> str:
     return words or "items that are marked as shifted"
 
 
+def _corruptions(
+    declared: DataDeclaration, dataset: Dataset
+) -> tuple[tuple[str, int], ...]:
+    """Return every corruption of the test items; raise if one cannot be applied."""
+    if not declared.corruptions:
+        if declared.severities:
+            raise ValueError(
+                "a severity is that of a corruption: name corruptions with --corrupt,"
+                " as `--corrupt blur,fog`"
+            )
+        return ()
+    if "test" not in dataset.splits:
+        raise ValueError(
+            "corruptions are of test items, and these data have none; put some into"
+            " the split 'test'"
+        )
+    image = dataset.splits["test"].image
+    sides = image.sides[:, :-1].min(axis=0) if isinstance(image, Ragged) else None
+    space = image.shape[1:-1] if sides is None else tuple(sides.tolist())
+    return applied_corruptions(declared.corruptions, declared.severities, space)
+
+
 def _check_network(dataset: Dataset, options: Mapping[str, Any]) -> None:
     """Raise if the data are volumes that no network of ours can predict."""
     task = dataset.task
@@ -253,8 +299,9 @@ def _alike(dataset: Dataset) -> bool:
     return not varied and len({image.shape[1:] for image in images}) == 1
 
 
-def _shape(image: NDArray[Any] | Encoded | Ragged | SharedRows) -> tuple[int, ...]:
+def _shape(dataset: Dataset) -> tuple[int, ...]:
     """Return (*space, channels) of an item; the median where items differ."""
+    image = dataset.splits["train"].image
     if not isinstance(image, Ragged):
         return image.shape[1:]
     return tuple(int(np.median(lengths)) for lengths in image.sides.T)

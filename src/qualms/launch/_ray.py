@@ -43,13 +43,15 @@ PAUSE = 1.0
 
 
 class Luggage(NamedTuple):
-    """What a process on another machine needs beside its work."""
+    """Files and facts that a process on another machine needs beside its work."""
 
     version: str
     mark: Path | None
     """A locked file in the output folder, which every machine must see and not lock.
     There is none if runs are stored elsewhere."""
     parts: tuple[IncludedPath, ...]
+    place: str
+    """The working folder of the launcher: relative paths mean the same everywhere."""
 
 
 def ray_slots(
@@ -82,7 +84,7 @@ def ray_slots(
         command=launcher_command(),
         work=work,
     )
-    luggage = Luggage(__version__, mark, included_paths())
+    luggage = Luggage(__version__, mark, included_paths(), os.getcwd())  # noqa: PTH109
     crew = partial(RayCrew, luggage, cpus=cpus, gpus=gpus, connection=connection)
     return Slots([setup] * count, crew, on_gpus=gpus > 0, close=connection.close)
 
@@ -193,9 +195,11 @@ class _RayWorker:
     """The node of the actor; '' while that is not known."""
     received: int = 0
     """Messages that the actor may forget."""
+    sent: int = 0
 
     def send(self, message: Any) -> bool:
-        self.host.send.remote(message)  # a lost actor is heard of by its messages
+        self.host.send.remote(self.sent, message)  # its messages tell if it is lost
+        self.sent += 1
         return True
 
 
@@ -226,11 +230,17 @@ class Host:
         self._crew = LocalCrew(script=False)
         self._parts = tempfile.TemporaryDirectory(prefix="qualms-parts-")
         self._worker: Worker | None = None
+        self._sending = threading.Lock()
+        self._early: dict[int, Any] = {}
+        """Messages to the process that came before others, by number."""
+        self._next = 0
         refusal = _refusal(luggage)
         if refusal:
             where = ray.util.get_node_ip_address()
             self._kept.append(Lost(f"was not started on node {where}: {refusal}"))
             return
+        with suppress(OSError):
+            os.chdir(luggage.place)
         parts = unpack_parts(luggage.parts, Path(self._parts.name))
         self._worker = self._crew.start(
             serve, *args, environment={**environment, **parts}
@@ -244,10 +254,14 @@ class Host:
             self._kept.extend(message for _, message in self._crew.hear())
         return Heard(self._node, list(self._kept))
 
-    def send(self, message: Any) -> None:
-        """Send a message to the process."""
-        assert self._worker is not None
-        self._worker.send(message)
+    def send(self, number: int, message: Any) -> None:
+        """Send the message of this number to the process, after those before it."""
+        # Two threads of an actor may begin calls in another order than they were made.
+        with self._sending:
+            self._early[number] = message
+            while self._worker is not None and self._next in self._early:
+                self._worker.send(self._early.pop(self._next))
+                self._next += 1
 
     def end(self) -> None:
         """End the process with a little time to stop by itself."""

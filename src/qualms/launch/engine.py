@@ -1,8 +1,8 @@
-"""Where runs are made: on this machine, or on a Ray cluster."""
+"""Where runs are made and judged: on this machine, or on a Ray cluster."""
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from qualms.datasets import cores
 from qualms.launch._devices import default_workers, devices_for, threads_for
 from qualms.launch._dispatch import RETRIES
 from qualms.launch._worker import Work, WorkerSetup
-from qualms.processes import Crew, LocalCrew
+from qualms.processes import Crew, LocalCrew, RemoteCrew
 from qualms.wording import suggest
 
 LAUNCHERS = ("local", "ray")
@@ -31,7 +31,7 @@ class Engine:
     """GPUs of a Ray cluster for each process, or a share of one; 1 by default where the
     cluster has any."""
     retries: int = RETRIES
-    """How often a run is tried again after its process or machine was lost."""
+    """Number of new attempts at a run after its process or machine was lost."""
 
     def __post_init__(self) -> None:
         if self.launcher not in LAUNCHERS:
@@ -62,7 +62,7 @@ class Slots(NamedTuple):
     setups: list[WorkerSetup]
     make_crew: Callable[[], Crew]
     on_gpus: bool
-    """Whether the processes train on GPUs."""
+    """True if the processes train on GPUs."""
     close: Callable[[], None] = lambda: None
     """Called where no crew is made after all; a crew that ends does it itself."""
 
@@ -85,6 +85,17 @@ def open_slots(
     from qualms.launch._ray import ray_slots
 
     return ray_slots(engine, device=device, workers=workers, out=out, work=work)
+
+
+def judging_crew(engine: Engine, *, out: Path) -> RemoteCrew:
+    """Connect to the machines of an engine that judge runs in `out`, on their cores.
+
+    A Ray cluster is connected, or started, until the crew ends.
+    """
+    cores_only = replace(engine, gpus=None)
+    # Any number of processes beyond the room on the cluster would wait.
+    slots = open_slots(cores_only, device="cpu", workers=None, out=out, work=None)
+    return RemoteCrew(len(slots.setups), slots.make_crew)
 
 
 def launcher_command() -> list[str]:

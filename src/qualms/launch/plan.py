@@ -7,6 +7,7 @@ the declared ones.
 
 import fnmatch
 import inspect
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -21,6 +22,7 @@ from qualms.launch._config_file import (
     with_config,
 )
 from qualms.launch._extra_rows import methods_of, serving, with_extra_rows
+from qualms.launch._frozen import FROZEN, with_frozen_rows, with_network
 from qualms.launch._overrides import with_options
 from qualms.launch._selections import check_config, check_rules
 from qualms.launch.data import data_key
@@ -47,8 +49,16 @@ class RunRequest:
     options: Mapping[str, Any] = field(default_factory=dict)
     """`epochs` is an option of training; `method.rate`, `network.width` and
     `dataset.sizes` are options of these parts."""
+    network: str = ""
+    """Name of the network, in place of the benchmark's."""
+    frozen: bool = False
+    """True to keep the network's weights as they are: only rows that train nothing."""
     given: GivenData | None = None
     """Data that the user brings; their benchmark has one preset."""
+    corruptions: tuple[str, ...] = ()
+    """Corruptions of their test items: names, families or patterns."""
+    severities: tuple[int, ...] = ()
+    """From 1 to 5; () for all of them."""
 
 
 def plan_of(name: str, request: RunRequest) -> RunPlan:
@@ -67,8 +77,8 @@ def plan_of(name: str, request: RunRequest) -> RunPlan:
     preset = request.preset if request.given is None else request.given.name
     full_plan = benchmark.plan(_checked(preset, benchmark.presets, "presets", name))
     plan = replace(full_plan, changes=tuple(_changes(request)))
-    plan = _with_variants(plan, request.variants)
     options = {**({} if file is None else file.shared), **request.options}
+    plan = _with_network(_with_variants(plan, request.variants), request, options)
     if request.config:
         config = _checked(request.config, benchmark.configs, "configs", name)
         check_config(plan, config)
@@ -77,13 +87,13 @@ def plan_of(name: str, request: RunRequest) -> RunPlan:
             plan = replace(plan, overrides=overrides)
         else:
             options = {**benchmark.configs[config].options, **options}
-    plan, methods = with_extra_rows(plan, request.methods, request.seeds)
+    plan, methods = with_extra_rows(plan, _methods_asked(request), request.seeds)
     plan = _with_methods(plan, methods)
     _check_config_used(plan)
     if file is not None:
         check_config_options(plan, file)
     rows = plan.rows
-    plan = _with_seeds(plan, request.seeds)
+    plan = _with_seeds(plan, _seeds_asked(plan, request))
     plan = with_options(plan, options)
     part = _differences(full_plan, plan, request)
     plan = replace(
@@ -93,6 +103,27 @@ def plan_of(name: str, request: RunRequest) -> RunPlan:
     )
     check_rules(plan)
     return plan
+
+
+def _with_network(
+    plan: RunPlan, request: RunRequest, options: Mapping[str, Any]
+) -> RunPlan:
+    """Return the plan with the requested network, frozen if that is asked for."""
+    if request.network:
+        plan = with_network(plan, request.network, frozen=request.frozen)
+    if request.frozen:
+        plan = with_frozen_rows(plan, request.methods, options)
+    return plan
+
+
+def _seeds_asked(plan: RunPlan, request: RunRequest) -> tuple[int, ...]:
+    """Return the requested seeds; one for what is not trained, as all are alike."""
+    return request.seeds or (plan.seeds[:1] if request.frozen else ())
+
+
+def _methods_asked(request: RunRequest) -> tuple[str, ...]:
+    """Return the requested methods and rows; () for those of the preset."""
+    return request.methods or ((FROZEN,) if request.frozen else ())
 
 
 def plans_of(target: str, request: RunRequest) -> list[RunPlan]:
@@ -118,6 +149,37 @@ def plans_of(target: str, request: RunRequest) -> list[RunPlan]:
     return [plan_of(n, replace(request, methods=m)) for n, m in shared.items() if m]
 
 
+def parse_seeds(text: str) -> tuple[int, ...]:
+    """Parse seeds from a text such as 0-4 or 0,2,7.
+
+    >>> parse_seeds("0-2,7")
+    (0, 1, 2, 7)
+    """
+    seeds: list[int] = []
+    for part in filter(None, text.replace(" ", "").split(",")):
+        first, dash, last = part.partition("-")
+        last = last if dash else first
+        numbers = re.fullmatch("[0-9]+", first) and re.fullmatch("[0-9]+", last)
+        if not numbers or int(first) > int(last):
+            raise ValueError(f"seeds must read like 0-4 or 0,2,7, got {text!r}")
+        seeds += range(int(first), int(last) + 1)
+    if text and not seeds:
+        raise ValueError(f"seeds must name at least one, got {text!r}")
+    return tuple(seeds)
+
+
+def parse_names(text: str) -> tuple[str, ...]:
+    """Parse methods from a text such as map,gaussian.
+
+    >>> parse_names("map, gaussian")
+    ('map', 'gaussian')
+    """
+    methods = tuple(filter(None, (part.strip() for part in text.split(","))))
+    if text and not methods:
+        raise ValueError(f"methods must name at least one, got {text!r}")
+    return methods
+
+
 def without_datasets(plan: RunPlan, keys: Collection[str]) -> RunPlan:
     """Return the plan without the variants that read a dataset with one of the keys."""
     variants = tuple(
@@ -128,15 +190,15 @@ def without_datasets(plan: RunPlan, keys: Collection[str]) -> RunPlan:
     return replace(plan, variants=variants)
 
 
-def check_data(function: Declared, *, given: bool) -> None:
+def check_data(function: Declared, *, has_data: bool) -> None:
     """Raise if a benchmark takes data and none are given, or the reverse."""
     takes, name = _takes_data(function), function.__name__
-    if takes and not given:
+    if takes and not has_data:
         raise ValueError(
             f"{name} is about your own data: name a folder, a table in CSV or a TOML"
             " file with --from (`qualms docs own_data`)"
         )
-    if given and not takes:
+    if has_data and not takes:
         shelf = _benchmarks()
         taking = [other for other in shelf if _takes_data(find("benchmarks", other))]
         raise ValueError(
@@ -151,10 +213,10 @@ def _benchmarks() -> list[str]:
     return [name for name in names("benchmarks") if name not in wrong]
 
 
-def _declared(function: Declared, given: GivenData | None) -> Benchmark:
+def _declared(function: Declared, data: GivenData | None) -> Benchmark:
     """Return the benchmark that a function declares, of given data if it takes them."""
-    check_data(function, given=given is not None)
-    return function() if given is None else function(given=given)
+    check_data(function, has_data=data is not None)
+    return function() if data is None else function(given=data)
 
 
 def _takes_data(function: Declared) -> bool:
@@ -186,6 +248,10 @@ def _changes(request: RunRequest) -> Iterator[str]:
         yield f"config {request.config}"
     if request.given is not None and request.given.network is not None:
         yield f"network.name={request.given.network.name}"
+    if request.network:
+        yield f"network.name={request.network}"
+    if request.frozen:
+        yield "frozen"
     yield from option_texts(request.options)
 
 

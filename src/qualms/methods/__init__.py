@@ -30,6 +30,7 @@ from qualms.methods._plain import (
     summarise_embeddings,
     weighted_mean,
 )
+from qualms.methods._untrained import with_untrained
 from qualms.methods._windows import Blend, Windows, margins, window_starts
 
 __all__ = [
@@ -61,4 +62,5 @@ __all__ = [
     "upsampled",
     "weighted_mean",
     "window_starts",
+    "with_untrained",
 ]

@@ -78,6 +78,9 @@ class Method:
             run can then take the weights of a finished run of that method: only
             `after`, `calibrate` and `predict` differ. '' for a method with a training
             of its own.
+        trains: Whether training changes the network. If not, a run predicts with the
+            weights that its network starts from: it has no epochs, and `after` and
+            `calibrate` are called as after a training.
         selects: Whether the run may choose the weights of one epoch. False where
             members come from several epochs: the run then keeps the last one, whatever
             `select_by` says.
@@ -97,6 +100,7 @@ class Method:
     calibrate: Callable[[nn.Module, Batches], None] | None = None
     schedule: Callable[[Tensor, int], Tensor] | None = None
     trained_as: str = ""
+    trains: bool = True
     selects: bool = True
     tasks: frozenset[str] = frozenset(TASKS)
     views: int = 1

@@ -14,12 +14,11 @@ features of training items.
 """
 
 from functools import partial
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from qualms.methods._batch import Batch, Batches
+from qualms.methods._batch import Batches
 from qualms.methods._headed import (
     EmbeddingDraw,
     FittedBuffers,
@@ -51,6 +50,7 @@ from qualms.methods._plain import (
     summarise,
     summarise_embeddings,
 )
+from qualms.methods._training_features import training_features
 from qualms.spec import Task
 
 _GAUSSIANS = ("class_means", "class_whitening", "centre", "whitening")
@@ -64,7 +64,7 @@ def ood(
     clip: float = 0.9,
     items: int = 50_000,
 ) -> Method:
-    """Classes or embeddings of the plain network, and eight scores of unlike items.
+    """Predict as the plain network, and eight scores that find unlike items.
 
     Args:
         neighbours: k of `uncertainty/knn`; of fewer training items, all of them.
@@ -106,7 +106,7 @@ def _after(
     principal: int | None, clip: float, items: int, network: nn.Module, batches: Batches
 ) -> None:
     network = headed(network)
-    features, target = _training_items(network, batches, items)
+    features, target = training_features(network, batches, items, method="ood")
     last, buffers = _last(network), _buffers(network)
     assert isinstance(last, nn.Linear)
     width = last.weight.shape[1]
@@ -120,58 +120,6 @@ def _after(
     values = (*fitted.classes, *fitted.background, *residual, fit_clip(features, clip))
     for name, value in zip(_BUFFERS, (*values, features), strict=True):
         buffers.keep(name, value)
-
-
-def _training_items(
-    network: Headed, batches: Batches, items: int
-) -> tuple[Tensor, Tensor]:
-    """Return features (N, D) and classes (N,) of at most `items` training items."""
-    rows: list[_FeatureRows] = []
-    for batch in batches():
-        rows.append(_labelled(network, batch))
-        if sum(len(part.key) for part in rows) >= 2 * items:
-            rows = [_first(rows, items)]
-    features, target, key = _first(rows, items)
-    if not len(key):
-        raise ValueError(
-            "ood needs training items with a known class, and there are none; label "
-            "some, or take the method 'map'"
-        )
-    if not bool(features.isfinite().all()):
-        raise ValueError(
-            "features must be finite to fit scores to them; training has diverged, "
-            "lower the learning rate"
-        )
-    return features, target
-
-
-class _FeatureRows(NamedTuple):
-    """Training items, and the random numbers that choose among them."""
-
-    features: Tensor
-    """(N, D)."""
-    target: Tensor
-    """(N,)."""
-    key: Tensor
-    """(N,)."""
-
-
-def _first(parts: list[_FeatureRows], items: int) -> _FeatureRows:
-    """Return the `items` rows with the smallest keys, in their order."""
-    rows = _FeatureRows(*map(torch.cat, zip(*parts, strict=True)))
-    if len(rows.key) <= items:
-        return rows
-    chosen = rows.key.argsort()[:items].sort().values
-    return _FeatureRows(*(values[chosen] for values in rows))
-
-
-def _labelled(network: Headed, batch: Batch) -> _FeatureRows:
-    target = batch.target.long()
-    ignore = -1 if network.task.ignore is None else network.task.ignore
-    labelled = (target != ignore) & (target >= 0)
-    key = torch.rand(len(target), device=target.device)
-    features = last_inputs(network, batch.x)
-    return _FeatureRows(features[labelled], target[labelled], key[labelled])
 
 
 def _predict(

@@ -12,17 +12,18 @@ from typing import Any
 from torch import nn
 
 from qualms.networks._backbone import Backbone, as_backbone
-from qualms.networks._onnx import OnnxClassifier, onnx_classifier
+from qualms.networks._onnx import onnx_classifier
+from qualms.networks._open_clip import open_clip_network
+from qualms.networks._pictures import PictureNetwork
 from qualms.networks._timm import (
     IMAGENET,
     Colours,
     TimmBackbone,
-    TimmClassifier,
     is_timm_name,
     load_torchvision,
-    timm_classifier,
     timm_colours,
     timm_names,
+    timm_network,
 )
 from qualms.shelf import find, names
 from qualms.spec import Part
@@ -32,17 +33,17 @@ __all__ = [
     "IMAGENET",
     "Backbone",
     "Colours",
-    "OnnxClassifier",
-    "TimmClassifier",
+    "PictureNetwork",
     "as_backbone",
     "load_torchvision",
-    "make_classifier",
     "make_network",
     "network_colours",
     "onnx_classifier",
+    "picture_network",
 ]
 
 _PREFIX = "timm:"
+_OPEN_CLIP = "open_clip:"
 
 
 def make_network(part: Part, *, channels: int) -> nn.Module:
@@ -65,12 +66,22 @@ def make_network(part: Part, *, channels: int) -> nn.Module:
     return TimmBackbone(name, channels=channels, options=part.options)
 
 
-def make_classifier(name: str, weights: str) -> TimmClassifier:
-    """Return the network `name` or `timm:<name>` of timm, with its classifier."""
+def picture_network(name: str, weights: str) -> PictureNetwork:
+    """Return a trained network by name: `timm:<name>`, or `open_clip:<name>`.
+
+    A name without a prefix is one of timm.
+
+    Args:
+        name: Name of the network.
+        weights: "pretrained" for timm's own, the name of open_clip's, the path of a
+            file, or "package:NAME" for the file in an installed package.
+    """
+    if name.startswith(_OPEN_CLIP):
+        return open_clip_network(name.removeprefix(_OPEN_CLIP), weights)
     plain = name.removeprefix(_PREFIX)
     if not is_timm_name(plain):
         raise LookupError(f"no {plain!r} in timm.{suggest(plain, timm_names())}")
-    return timm_classifier(plain, weights)
+    return timm_network(plain, weights)
 
 
 def network_colours(part: Part) -> Colours:

@@ -4,14 +4,15 @@ Such a file has an input of fixed size and the outputs, and does not say how pic
 are prepared: the user states the colours.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+
+from qualms.networks._pictures import PictureNetwork
 
 _IMAGE = 4
 """Axes of a batch of pictures."""
@@ -19,21 +20,9 @@ _GREY, _COLOURS = 1, 3
 _BYTE = 255.0
 
 
-class OnnxClassifier(NamedTuple):
-    """A network of an ONNX file, and the preparation of its pictures."""
-
-    network: nn.Module
-    """From images (B, C, H, W) to outputs (B, K)."""
-    outputs: int
-    prepare: Callable[[Any], Tensor]
-    """From a picture of Pillow to (C, H, W), resized and normalised."""
-    note: str
-    """What the user should know of the preparation."""
-
-
 def onnx_classifier(
     path: Path, *, mean: tuple[float, ...], deviation: tuple[float, ...]
-) -> OnnxClassifier:
+) -> PictureNetwork:
     """Return the network at `path` for pictures.
 
     Their colours from 0 to 1 are normalised by `mean` and `deviation`.
@@ -48,8 +37,8 @@ def onnx_classifier(
         outputs = network(torch.zeros(1, channels, high, wide))
     if outputs.ndim != 2:
         raise ValueError(
-            f"{path} must return class scores (B, K), got shape {tuple(outputs.shape)};"
-            " export the network with its classifier"
+            f"{path} must return class scores (B, K) or embeddings (B, D), got shape"
+            f" {tuple(outputs.shape)}; export the network with its classifier"
         )
     colours = [
         np.resize(np.array(each, np.float32), channels) for each in (mean, deviation)
@@ -59,7 +48,7 @@ def onnx_classifier(
         f"pictures were resized to {wide} x {high} pixels, as {path.name} takes them,"
         f" and normalised by mean {_listed(mean)} and deviation {_listed(deviation)}"
     )
-    return OnnxClassifier(network, outputs.shape[1], prepare, note)
+    return PictureNetwork(network, outputs.shape[1], prepare, note)
 
 
 class OnnxNetwork(nn.Module):
@@ -91,20 +80,20 @@ class OnnxNetwork(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the first output for a batch, item by item if it takes single ones."""
-        (taken,) = self._session.get_inputs()
-        kind = np.float16 if "float16" in taken.type else np.float32
+        (pictures,) = self._session.get_inputs()
+        kind = np.float16 if "float16" in pictures.type else np.float32
         images = x.detach().cpu().numpy().astype(kind)
-        single = taken.shape[0] == 1
+        single = pictures.shape[0] == 1
         batches = (
             [images[k : k + 1] for k in range(len(images))] if single else [images]
         )
-        outputs = [self._session.run(None, {taken.name: b})[0] for b in batches]
+        outputs = [self._session.run(None, {pictures.name: b})[0] for b in batches]
         return torch.from_numpy(np.concatenate(outputs).astype(np.float32)).to(x.device)
 
 
 @dataclass(frozen=True, slots=True)
 class _Preparation:
-    """How a picture is brought to the form that a network takes."""
+    """Preparation of a picture for a network: channels, size and normalisation."""
 
     channels: int
     size: tuple[int, int]

@@ -8,7 +8,7 @@ the two operators that it needs; detection operators remain unavailable. Call
 """
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any, Literal, NamedTuple, get_args
@@ -16,6 +16,8 @@ from typing import Any, Literal, NamedTuple, get_args
 import torch
 from torch import Tensor, nn
 
+from qualms.networks._hub import quick_hub
+from qualms.networks._pictures import PictureNetwork
 from qualms.networks._weights import Classifier, load_weights, weights_file
 
 Pool = Literal["own", "average", "max"]
@@ -96,39 +98,23 @@ def timm_colours(name: str) -> Colours:
     return Colours(tuple(config.mean), tuple(config.std))
 
 
-class TimmClassifier(NamedTuple):
-    """A network of timm with its classifier, and the preparation of its pictures."""
-
-    network: nn.Module
-    """From images (B, 3, H, W) to outputs (B, K)."""
-    outputs: int
-    prepare: Callable[[Any], Tensor]
-    """From a picture of Pillow to (3, H, W), resized, cropped and normalised."""
-    note: str
-    """What the user should know of the weights, or ''."""
-
-
-def timm_classifier(name: str, weights: str) -> TimmClassifier:
-    """Return the network `name` of timm with the classifier of its `weights`.
+def timm_network(name: str, weights: str) -> PictureNetwork:
+    """Return the network `name` of timm with the classifier of its `weights`, if any.
 
     They are "pretrained", or the path of a file.
     """
     backbone = TimmBackbone(name, channels=3, options={"weights": weights})
+    data = import_module("timm.data")
+    prepare = data.create_transform(**data.resolve_model_data_config(backbone.network))
     classifier = backbone.classifier
     if classifier is None:
-        raise ValueError(
-            f"{'the pretrained weights' if weights == 'pretrained' else weights} of"
-            f" timm's {name!r} must end in a linear classifier with a bias, and have"
-            " none; choose other weights, or pass the network to qualms.predict"
-        )
+        return PictureNetwork(backbone.eval(), 0, prepare, backbone.note)
     last = nn.Linear(classifier.weight.shape[1], len(classifier.weight))
     with torch.no_grad():
         last.weight.copy_(classifier.weight)
         last.bias.copy_(classifier.bias)
-    data = import_module("timm.data")
-    prepare = data.create_transform(**data.resolve_model_data_config(backbone.network))
     network = nn.Sequential(backbone, last).eval()
-    return TimmClassifier(network, len(last.weight), prepare, backbone.note)
+    return PictureNetwork(network, len(last.weight), prepare, backbone.note)
 
 
 def is_timm_name(name: str) -> bool:
@@ -197,15 +183,16 @@ def _created(name: str, channels: int, options: Mapping[str, Any]) -> Any:
 
 
 def _pretrained(name: str, channels: int, options: Mapping[str, Any]) -> Any:
-    try:
-        return _created(name, channels, {**options, "pretrained": True})
-    except (OSError, RuntimeError) as error:
-        why = str(error).partition("\n")[0].rstrip(".")
-        raise ValueError(
-            f"the pretrained weights of timm's {name!r} cannot be had: {why}; state "
-            "the path of a file in 'weights' (--weights FILE), or train from "
-            "weights='random'"
-        ) from error
+    with quick_hub() as hub:
+        try:
+            return _created(name, channels, {**options, "pretrained": True})
+        except (OSError, RuntimeError) as error:
+            raise ValueError(
+                f"the pretrained weights of timm's {name!r} cannot be had:"
+                f" {hub.reason(error)}; state the path of a file in 'weights'"
+                " (--weights FILE), 'package:NAME' for those of an installed package,"
+                " or train from weights='random'"
+            ) from error
 
 
 def _split_off(network: Any) -> Classifier | None:

@@ -18,6 +18,7 @@ from qualms.predictions._files import (
 )
 from qualms.predictions._folder_writer import SegmentationWriter
 from qualms.predictions._header import FORMAT, Header
+from qualms.predictions._lengths import LENGTH_TAKEN, inverse_norm
 from qualms.predictions._names import NO_TARGET
 from qualms.predictions._order import in_order_of
 from qualms.predictions._pairing import Pairing, pairing, same_items
@@ -42,6 +43,7 @@ from qualms.predictions._tables import Frame
 __all__ = [
     "ARRAY_FILES",
     "FORMAT",
+    "LENGTH_TAKEN",
     "NO_TARGET",
     "ForeignCases",
     "ForeignContents",
@@ -62,6 +64,7 @@ __all__ = [
     "check_entropies",
     "facts",
     "in_order_of",
+    "inverse_norm",
     "join_maps",
     "pairing",
     "pool",

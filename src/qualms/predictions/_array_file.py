@@ -1,4 +1,4 @@
-"""One array of a file that another program wrote, for readers of its layout."""
+"""Reads one array of a file that another program wrote."""
 
 import zipfile
 from pathlib import Path
@@ -22,7 +22,7 @@ ARRAY_FILES = (".npz", ".npy", ".safetensors")
 def read_array(path: Path, name: str = "") -> NDArray[Any]:
     """Read an array of an .npz, .npy or .safetensors file; nothing is unpickled.
 
-    Without a name, the file must hold one array alone.
+    Without a name, the file must hold exactly one array.
 
     Raises:
         PredictionsError: If the file is no such file, or has no such array.

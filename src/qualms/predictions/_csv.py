@@ -21,11 +21,13 @@ from qualms.predictions._values import text_array
 from qualms.wording import plural
 
 _FLAGS = {"1": True, "true": True, "0": False, "false": False}
-# Cells that a spreadsheet takes for formulas. A quote before them makes them text.
+# Cells that a spreadsheet takes for formulas. A leading quote makes them text.
 _FORMULA = re.compile(r"'*(?:[=@\t\r]|[+-](?![0-9.]+$))")
 _QUOTED = re.compile(r"'+(?:[=@\t\r]|[+-](?![0-9.]+$))")
-# What stands before the names of the columns in files of other programs.
+# First line, before the names of the columns, in files of other programs.
 _BEFORE_NAMES = re.compile(r"sep=|#[^,]")
+_EMBEDDING = "embedding_0"
+"""First column of a table of embeddings, whose classes may be names."""
 _REMEDIES = (
     (
         re.compile(r" *[+-]?[0-9,]+,[0-9,.]* *"),
@@ -35,7 +37,7 @@ _REMEDIES = (
     (re.compile(r" *(true|yes) *", re.IGNORECASE), "write 1"),
     (re.compile(r" *(false|no) *", re.IGNORECASE), "write 0"),
 )
-"""What to do about a cell that is no number, by what it looks like."""
+"""Remedies for cells that are no numbers, by their appearance."""
 
 
 def read_csv(source: OpenedFile) -> RawArrays:
@@ -46,10 +48,12 @@ def read_csv(source: OpenedFile) -> RawArrays:
         try:
             lines = filter(None, csv.reader(text, strict=True))
             names = _names(next(lines, []))
-            columns = [_CsvColumn(name) for name in wanted_columns(names)]
+            wanted = wanted_columns(names)
+            embedded = _EMBEDDING in wanted
+            columns = [_CsvColumn(name, named=embedded) for name in wanted]
             rows = _read_rows(lines, names, columns)
         finally:
-            text.detach()  # or the file would be closed with it
+            text.detach()  # without this, the file would be closed with `text`
     by_name = {column.name: column for column in columns}
     return raw_table(
         source, names, rows, lambda wanted: (by_name[name].values() for name in wanted)
@@ -57,9 +61,9 @@ def read_csv(source: OpenedFile) -> RawArrays:
 
 
 def write_csv_table(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
-    """Write columns as a .csv file; numbers are read again with the same bits.
+    """Write columns as a .csv file; reading returns numbers with the same bits.
 
-    Text that a spreadsheet would take for a formula is written with a quote before it,
+    Text that a spreadsheet would take for a formula is written with a leading quote,
     which reading removes.
     """
     cells = [_cells(values) for values in columns.values()]
@@ -135,15 +139,16 @@ def _read_rows(
 class _CsvColumn:
     """The cells of one column; numbers are parsed at once, text at the end."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, named: bool = False) -> None:
         self.name = name
         field = field_of(name)
         self._kind: Kind = "any" if field is None else field.kind
+        self._named = named and self._kind == "class"
         self._numbers = array("d")
         self._texts: list[str] = []
 
     def extend(self, cells: Sequence[str]) -> None:
-        if self._kind not in ("real", "class", "byte"):
+        if self._named or self._kind not in ("real", "class", "byte"):
             self._texts.extend(cells)
             return
         numbers = _as_floats(cells)
@@ -154,6 +159,8 @@ class _CsvColumn:
             self._numbers.extend(numbers)
 
     def values(self) -> NDArray[Any]:
+        if self._named:
+            return self.classes()
         if self._kind in ("real", "class", "byte"):
             return np.frombuffer(self._numbers, dtype=np.float64)
         return _PARSERS[self._kind](self)
@@ -173,12 +180,22 @@ class _CsvColumn:
         return text_array(self.name, texts)
 
     def names(self) -> NDArray[Any]:
-        # '3' is a number, and '03' is a name since it is not how a number is printed.
+        # '3' is a number; '03' is a name because no number is printed like this.
         cells = self._texts
         if all(c.isdecimal() and c.isascii() and len(c) < 19 for c in cells):
             integers = list(map(int, cells))
             if list(map(str, integers)) == cells:
                 return np.array(integers)
+        return self.texts()
+
+    def classes(self) -> NDArray[Any]:
+        """Return classes as numbers, or as names if few of them are numbers."""
+        numbers = _as_floats(self._texts)
+        if numbers is not None:
+            return np.array(numbers)
+        odd = [row for row, cell in enumerate(self._texts) if not _as_floats([cell])]
+        if 2 * len(odd) < len(self._texts):
+            self._refuse(odd[0], self._texts[odd[0]], "a number as most of them are")
         return self.texts()
 
     def guessed(self) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Errors of predictions: one sentence with what is wrong, where, and the remedy.
+"""Errors of predictions: one sentence with the fault, its place, and the remedy.
 
 `parsing` and `encoding` turn all errors of a parser or a writer into such a sentence.
 """
@@ -8,8 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from errno import EINVAL
 from pathlib import Path
 
-# Most characters of a message, and of a name in it. Names come from files and may have
-# any length.
+# Longest message, and longest name in a message. Names in files may have any length.
 _MESSAGE = 1000
 _NAME = 60
 # Most names that a message lists.
@@ -67,9 +66,9 @@ def listed(names: Iterable[str]) -> str:
 
 @contextmanager
 def naming(source: str) -> Iterator[None]:
-    """Put `source` before messages of errors inside, and reword the system's errors.
+    """Prefix messages of errors in this context with `source`; reword system errors.
 
-    Use it once per file: errors raised inside must not name the file themselves.
+    Use it once per file: messages of errors in the context must not name the file.
     """
     try:
         yield
@@ -147,7 +146,7 @@ def _by_the_system(error: Exception) -> bool:
 
 
 def _looks(path: Path) -> str:
-    """Return what a file looks like, and what to do about it; '' if nobody knows."""
+    """Return the likely kind of a file and a remedy; '' if the kind is unknown."""
     if not path.is_file():
         return ""
     with path.open("rb") as file:

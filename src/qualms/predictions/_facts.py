@@ -18,9 +18,9 @@ _LETTERS = 30
 
 
 def facts(predictions: Predictions) -> tuple[str, ...]:
-    """Return lines on the contents, for users who compare them with their data.
+    """Describe the contents line by line, for users who compare them with their data.
 
-    Every segmented item is read, and checked thereby.
+    Every segmented item is read, which also checks it.
     """
     lines = {
         "classification": _classes,
@@ -81,7 +81,7 @@ class _MapFacts:
     raters: set[int] = field(default_factory=set)
     labels: NDArray[np.int64] = field(default_factory=lambda: np.zeros(256, np.int64))
     inside: NDArray[np.int64] = field(init=False)
-    """(K,) pixels that raters mark as inside of each region."""
+    """(K,) pixels that raters mark as inside each region."""
     unlabelled: int = 0
 
     def __post_init__(self) -> None:

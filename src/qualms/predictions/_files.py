@@ -68,22 +68,21 @@ def read(  # noqa: PLR0913 - what may be said of a file
     raters: Paths = (),
     reader: Reader | None = None,
 ) -> Predictions:
-    """Read the predictions at `path`, checked in full and in normal form.
+    """Read the predictions at `path`, check them in full and return their normal form.
 
     `path` may be a .safetensors, .npz, .csv or .parquet file, or a folder of segmented
     items, whose maps are read and checked on access. It may also be what another
     program wrote, if a reader on the shelf `readers` recognises it, or if `reader` is
     that for its layout; `raters` are folders with the label maps of its items.
 
-    The task is stated in the header, or else follows from the names of the arrays;
-    `task` overrules both. `logits` says that `probs` or `prob` hold logits, which is
-    never guessed; `renormalise` divides probabilities by their sums, such as
-    percentages. `alpha` stands for that of a header which states none, where there are
-    intervals.
+    The header states the task, or the names of the arrays show it; `task` overrules
+    both. `logits` says that `probs` or `prob` hold logits, which is never guessed;
+    `renormalise` divides probabilities, such as percentages, by their sums. `alpha` is
+    the miscoverage of intervals if the header states none.
 
     Raises:
-        PredictionsError: In one sentence, which array and row is wrong, its value, and
-            what to do. Rows count from 0.
+        PredictionsError: If anything is wrong; its sentence names the array, the row
+            (counted from 0), the value and a remedy.
     """
     source = Path(path)
     options = ReadOptions(task, logits, renormalise, alpha=alpha)
@@ -139,7 +138,7 @@ def write(
     """Write predictions, completely or not at all, and return the path.
 
     `predictions` may be a mapping of arrays of any framework, which is checked first,
-    as in `build`; an array that is not part of the task is refused, since it would be
+    as in `build`; an array that is not part of the task is refused because it would be
     lost. The ending of `path` sets the format: .safetensors (float32; the default),
     .npz, .csv or .parquet; segmentation makes a folder. `header` replaces the header of
     the predictions.

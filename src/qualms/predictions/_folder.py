@@ -47,7 +47,7 @@ def read_folder(folder: Path, options: ReadOptions) -> Predictions:
     """Read the segmentation predictions in `folder`; maps are read on access."""
     with naming(str(folder)):
         _refuse_without_index(folder)
-        # Open until all files of items were seen: they are those of this index.
+        # The index stays open until all files of items are checked to belong to it.
         with opened(folder / "index.json") as source:
             index = loads(source.file.read(), "index.json", form=_FORM)
             items = _items(index)
@@ -63,7 +63,7 @@ def read_folder(folder: Path, options: ReadOptions) -> Predictions:
         )
     maps = ItemMaps(partial(_open, entries), partial(_most_draws, entries))
     predictions = segmentation_form(raw, maps, options, str(folder))
-    # On the first item only: the others are read on access.
+    # Only the first item is checked: the others are read on access.
     notes += ignored_notes("segmentation", _unknown_arrays(entries[0]))
     return replace(predictions, notes=(*predictions.notes, *notes))
 
@@ -212,7 +212,7 @@ def _leaves(file: str) -> bool:
 
 
 def _inside(folder: Path, path: Path) -> bool:
-    """Return whether a path below `folder` stays there when links are followed."""
+    """Return whether a path below `folder` stays inside it when links are followed."""
     steps = (path, *path.parents[: len(path.parts) - len(folder.parts) - 1])
     try:
         # Resolving every path takes far longer than looking for links.

@@ -50,11 +50,11 @@ def write_folder(folder: Path, predictions: Predictions) -> Path:
 class SegmentationWriter:
     """Writer of a folder of segmentation predictions, one item in memory at a time.
 
-    Statistics are stored in float32, labels in uint8: with 16 bits, the order of items
-    that are almost equally uncertain would change. The folder appears when the `with`
-    block ends, and replaces predictions of the same name; if the block fails, nothing
-    changes. If `threads` write in the background, an item that cannot be written raises
-    in a later call, or at the end of the block.
+    Statistics are stored in float32, because 16 bits would change the order of items
+    that are almost equally uncertain; labels are uint8. The folder appears when the
+    `with` block ends, and replaces predictions of the same name; if the block fails,
+    nothing changes. With `threads` that write in the background, the error of an item
+    that cannot be written is raised by a later call or at the end of the block.
 
         with SegmentationWriter("preds", header={"ignore": 255}) as writer:
             writer.add("case 1", maps)
@@ -98,8 +98,8 @@ class SegmentationWriter:
     ) -> None:
         """Check `maps` and write them to a file of their own.
 
-        `uncertainty` holds numbers of your own, by name, that say how uncertain the
-        item is as a whole; maps of your own are part of `maps`.
+        `uncertainty` holds your own uncertainties of the whole item, one number each,
+        by name; maps of your own are part of `maps`.
         """
         with naming(f"{self._folder}, item {item!r:.60}"):
             about = dict(zip(OPTIONAL, (group, cluster, shifted, known), strict=True))
@@ -114,7 +114,7 @@ class SegmentationWriter:
         _refuse_partial(entry, next(iter(self._items.values()), entry))
         path = self._temporary / f"{len(self._items):06d}.safetensors"
         entry = {"item": item, "file": path.name, **entry}
-        # All others must have the form of the first item.
+        # All other items must have the form of the first.
         if self._pool is None or not self._items:
             self._form = form_of(self._put(path, entry, maps), self._form)
             self._items[item] = entry

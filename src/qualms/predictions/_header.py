@@ -75,7 +75,7 @@ class Header:
                 )
         for name in _LISTS:
             object.__setattr__(self, name, tuple(getattr(self, name)))
-        # Through JSON once, so that a header equals itself after a round trip.
+        # Convert through JSON, so that a header equals itself after a round trip.
         for name in _MAPPINGS:
             object.__setattr__(self, name, _as_json(name, getattr(self, name)))
 
@@ -197,7 +197,7 @@ def as_json(header: Header) -> dict[str, Any]:
 def loads(
     text: str | bytes, where: str, *, form: str = '{"dataset": ..., "split": ...}'
 ) -> dict[str, Any]:
-    """Return the JSON object in `text`; messages name `where` it is and its `form`."""
+    """Return the JSON object in `text`; messages name its place and its `form`."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:

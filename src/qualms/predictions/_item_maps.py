@@ -1,4 +1,4 @@
-"""The maps of one segmented item: which there are, their shapes and their values.
+"""The maps of one segmented item: their names, shapes and values.
 
 Shapes are compared before anything is loaded. A pixel has one class of several, or lies
 in any number of regions that overlap; then the header names the `regions`, and each of
@@ -23,7 +23,7 @@ from qualms.wording import plural, suggest
 NEEDED = ("mean_probs", "expected_entropy", "draw_labels")
 ARRAYS = (*NEEDED, "raters")
 OWN = "uncertainty/"
-"""What the names of a user's own maps begin with."""
+"""Prefix of the names of a user's own maps."""
 
 _AXES = {
     "mean_probs": "C",
@@ -39,7 +39,7 @@ _AXES_OF_REGIONS = {
 }
 _CALLED = {"C": "class", "M": "draw", "R": "rater", "K": "region"}
 _LABELS = ("target", "label", "labels", "mask", "masks", "y", "gt", "seg")
-"""What others call the labels of raters."""
+"""Names that other programs give to the labels of raters."""
 _REMEDY = (
     "store probabilities averaged over draws, not logits; for sigmoids of regions that "
     "overlap, name these in the header: 'regions'"
@@ -48,7 +48,7 @@ _REGION_REMEDY = "store the sigmoid of each region, averaged over draws"
 
 
 class ItemForm(NamedTuple):
-    """What all items of a file share; None where the first item will tell."""
+    """Properties that all items of a file share; None until the first item is read."""
 
     ignore: int | None = None
     regions: tuple[str, ...] = ()
@@ -69,11 +69,11 @@ def check_maps(maps: Maps, form: ItemForm) -> Maps:
             "uncertainty must be a mapping of names to maps, got "
             f"{type(maps.uncertainty).__name__}; write uncertainty={{'mine': ...}}"
         )
-    given = {name: getattr(maps, name) for name in ARRAYS}
-    given |= {f"{OWN}{name}": own for name, own in maps.uncertainty.items()}
+    fields = {name: getattr(maps, name) for name in ARRAYS}
+    fields |= {f"{OWN}{name}": own for name, own in maps.uncertainty.items()}
     arrays = {
         name: to_array(name, values)
-        for name, values in given.items()
+        for name, values in fields.items()
         if values is not None
     }
     shapes = {name: array.shape for name, array in arrays.items()}
@@ -89,7 +89,7 @@ def stored_arrays(maps: Maps) -> dict[str, NDArray[Any]]:
 
 
 def form_of(maps: Maps, form: ItemForm) -> ItemForm:
-    """Return `form` with what checked `maps` tell of all other items."""
+    """Return `form` with the classes and own maps that all items must share."""
     return form._replace(
         classes=maps.mean_probs.shape[0], own=frozenset(maps.uncertainty)
     )
@@ -144,7 +144,7 @@ def _no_raters(
 
 
 def _refuse_misspelt(names: Collection[str]) -> None:
-    """Raise if an array is one of an item under another name: it would be lost."""
+    """Raise if an array seems to be misspelt: it would be lost."""
     absent = [name for name in ARRAYS if name not in names]
     for name in names:
         if is_map_name(name):
@@ -228,10 +228,10 @@ def _check_shared(shapes: Mapping[str, tuple[int, ...]], form: ItemForm) -> None
     own = frozenset(name.removeprefix(OWN) for name in shapes if name.startswith(OWN))
     if form.own is not None and own != form.own:
         name = min(own ^ form.own)
-        here, there = ("an", "none") if name in own else ("no", "one")
+        own_count, first_count = ("an", "none") if name in own else ("no", "one")
         raise PredictionsError(
-            f"the item has {here} own map '{OWN}{shortened(name)}', the first item has "
-            f"{there}; give it for all items of a file or for none"
+            f"the item has {own_count} own map '{OWN}{shortened(name)}', the first"
+            f" item has {first_count}; give it for all items of a file or for none"
         )
 
 

@@ -4,13 +4,13 @@ import os
 
 from qualms.predictions._errors import PredictionsError
 
-# Bytes that every file may unpack to.
+# Unpacked bytes that are always allowed.
 _SMALL = 2**30
-# Most bytes unpacked from one byte. Real predictions stay below; constants do not.
+# Most bytes unpacked from one byte. Only constants exceed it, no real predictions.
 _PACKED = 200
-# Characters that a column of text may always take, whatever its width.
+# Characters that are always allowed in a column of text, whatever its width.
 _SHORT_TEXT = 2**22
-# Most characters stored for one of text: NumPy pads all entries to the longest one.
+# Most stored characters per character of text: NumPy pads entries to the longest.
 _PADDING = 64
 
 

@@ -15,16 +15,16 @@ from qualms.predictions._schema import (
 )
 from qualms.wording import suggest
 
-# Likeness of names above which one is taken for a misspelling of the other.
+# Similarity above which one name is taken for a misspelling of another.
 _CLOSE = 0.8
-# Likeness above which a name is suggested where an array would be lost otherwise.
+# Similarity above which a name is suggested for an array that would be lost.
 _CLOSEST = 0.5
-# Names of one task for arrays that another task has under another name.
+# Arrays that have another name in another task.
 _COUNTERPART = {
     ("classification", "select/"): "uncertainty/",
     ("embedding", "select/"): "uncertainty/",
 }
-# A column with the probability of a class, as other programs call it.
+# Names that other programs give to the column with the probability of a class.
 _NUMBERED_PROB = re.compile(r"(?:p|proba|class|softmax)_?([0-9]{1,6})")
 NO_TARGET = (
     "there is no 'target': these predictions can be checked, pooled and referred, but "
@@ -35,7 +35,7 @@ NO_TARGET = (
 def settle_task(
     names: Collection[str], in_header: str | None, requested: str | None
 ) -> str:
-    """Return the task that the user or else the header states, else the names show."""
+    """Return the task: the requested one, else the header's, else that of the names."""
     for task in (requested, in_header):
         if task is not None:
             return _check_task(task)
@@ -73,7 +73,7 @@ def check_names(
 
 
 def _check_combination(task: str, names: Collection[str]) -> None:
-    """Raise if an array is missing, or two arrays say the same."""
+    """Raise if an array is missing, or two arrays hold the same thing."""
     schema, present = TASKS[task], set(names)
     for required in schema.required:
         if not any(_has(name, names) for name in required):
@@ -142,11 +142,15 @@ def _no_task(names: Collection[str]) -> str:
         if names
         else "must hold arrays of predictions, got none; write them by name."
     )
-    return f"{wrong} Needed for {required}; segmentation is a folder with index.json"
+    return (
+        f"{wrong} Needed for {required}; segmentation is a folder with index.json; a"
+        " table whose columns have other names is read by `qualms convert table`"
+        " (`qualms docs readers`)"
+    )
 
 
 def _name_hint(names: Collection[str]) -> str:
-    """Return a hint on the first name that a task may have under another name."""
+    """Return a hint on the first array that may be one of a task under a wrong name."""
     for name in names:
         if name in SYNONYMS:
             return f" '{name}' is called '{SYNONYMS[name]}' here."
@@ -161,7 +165,7 @@ def _name_hint(names: Collection[str]) -> str:
 
 
 def spelling_hint(task: str, name: str) -> str:
-    """Return a hint on the array of `task` that `name` may be meant for, else ''."""
+    """Return a hint on the array of `task` that `name` may stand for; '' if none."""
     fields = TASKS[task].fields
     for family in (f.name for f in fields if f.family and not is_array_name(name)):
         if name.rstrip("/") == family[:-1]:
@@ -176,7 +180,7 @@ def spelling_hint(task: str, name: str) -> str:
     return f" Did you mean '{close}{slash}{shortened(rest)}'?"
 
 
-# The names of a hundred thousand columns of a table may differ only in a number.
+# A table may have a hundred thousand columns whose names differ only in a number.
 @lru_cache(maxsize=1024)
 def _closest(task: str, head: str, family: bool, cutoff: float) -> str:
     heads = [f.name.rstrip("/") for f in TASKS[task].fields if f.family == family]

@@ -12,9 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.predictions._class_names import check_class_names, numbered_classes
+from qualms.predictions._class_names import (
+    check_class_names,
+    named_classes,
+    numbered_classes,
+)
 from qualms.predictions._errors import PredictionsError, shortened
 from qualms.predictions._header import Header, check_shapes, parse_header, version_of
+from qualms.predictions._lengths import INVERSE_NORM, inverse_norm, length_notes
 from qualms.predictions._limits import refuse_unpacking
 from qualms.predictions._names import check_names, settle_task
 from qualms.predictions._probabilities import (
@@ -29,7 +34,7 @@ from qualms.predictions._schema import TASKS, Field
 from qualms.predictions._values import RawArray, check_axes, normal_values, where_in
 from qualms.wording import suggest
 
-# Most notes on one file; a hostile header could fill the screen.
+# Most notes on one file, because a hostile header could fill the screen.
 _NOTES = 20
 
 
@@ -38,9 +43,9 @@ class RawArrays:
     """The arrays of a file that the schema knows, and its header.
 
     `shapes` are the declared shapes, and `load` returns an array by name. `unread` are
-    the names of arrays that no task has. `header_at` says in messages where this kind
-    of file keeps its header. `packed` is the size of the file in bytes, and `stored`
-    has the dtypes in it.
+    the names of arrays that no task has. `header_at` names, in messages, the place of
+    the header in this kind of file. `packed` is the size of the file in bytes, and
+    `stored` holds the dtypes in it.
     """
 
     shapes: Mapping[str, tuple[int, ...]]
@@ -63,7 +68,7 @@ class RawArrays:
 
 
 FEW = 10
-"""Fewer items may all have the targets -1 and 1 by chance."""
+"""With fewer items, all targets may be -1 or 1 by chance."""
 
 
 class ReadOptions(NamedTuple):
@@ -78,7 +83,7 @@ class ReadOptions(NamedTuple):
     renormalise: bool = False
     strict: bool = False
     alpha: float | None = None
-    """Stands for a missing `alpha` of a header."""
+    """Miscoverage of the intervals if the header states no `alpha`."""
 
 
 def normal_form(raw: RawArrays, options: ReadOptions, source: str) -> Predictions:
@@ -100,9 +105,12 @@ def _format_1(raw: RawArrays, options: ReadOptions, source: str) -> Predictions:
     header = _with_rules(header, fields, raw.header_at)
     axes, sizes = check_axes(fields, raw.shapes)
     _refuse_large(raw, fields)
+    if task == "embedding":
+        header = _with_classes(header, raw, fields)
     arrays: dict[str, NDArray[Any]] = {}
     for name, field in fields.items():
-        array = numbered_classes(name, raw.array(name), field, header)
+        known = "known" in fields
+        array = numbered_classes(name, raw.array(name), field, header, known=known)
         raw_array = RawArray(name, array, field, axes[name], sizes)
         if name == "target" and field.unknown and "known" in fields:
             raw_array = _mark_unknown(raw_array, raw.array("known"))
@@ -113,6 +121,7 @@ def _format_1(raw: RawArrays, options: ReadOptions, source: str) -> Predictions:
     _refuse_signs(arrays, sizes.get("C", 2))
     if above := _above(arrays):
         notes.append(above)
+    notes += _add_uncertainty(task, arrays)
     return Predictions(
         task=task,
         header=header,
@@ -157,9 +166,11 @@ _FormReader = Callable[[RawArrays, ReadOptions, str], Predictions]
 FORMATS: dict[int, _FormReader] = {1: _format_1}
 
 
-def _as_written(shapes: Mapping[str, Any], stated: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `shapes` in the order of the header, as a format may sort the names."""
-    written = {name: shapes[name] for name in stated if name in shapes}
+def _as_written(
+    shapes: Mapping[str, Any], in_header: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return `shapes` in the order of the header: a file format may sort names."""
+    written = {name: shapes[name] for name in in_header if name in shapes}
     return written | dict(shapes)
 
 
@@ -204,7 +215,7 @@ def _check_options(task: str, options: ReadOptions) -> None:
 
 
 def _with_rules(header: Header, fields: Mapping[str, Any], header_at: str) -> Header:
-    """Return the header with a rule for each `select/<name>`; raise if it misfits."""
+    """Return the header with a rule for each `select/<name>`; raise if rules misfit."""
     if "lower" in fields and header.alpha is None:
         raise PredictionsError(
             "arrays 'lower' and 'upper' need the header's 'alpha', 0.1 for 90 % "
@@ -224,7 +235,7 @@ def _with_rules(header: Header, fields: Mapping[str, Any], header_at: str) -> He
 
 
 def _mark_unknown(target: RawArray, is_known: NDArray[Any]) -> RawArray:
-    """Return `target` with -1 where `known` is false, whatever class was there."""
+    """Return `target` with -1 where `known` is false, whatever its class was."""
     if target.array.dtype.kind not in "fiub" or is_known.dtype.kind not in "fiub":
         return target  # the check of its values raises
     if target.array.dtype.kind in "ub":
@@ -239,8 +250,28 @@ def _mark_unknown(target: RawArray, is_known: NDArray[Any]) -> RawArray:
     return replace(target, array=np.where(is_known != 0, target.array, -1))
 
 
+def _with_classes(
+    header: Header, raw: RawArrays, fields: Mapping[str, Field]
+) -> Header:
+    """Return the header of embeddings, completed by the class names in their arrays."""
+    arrays = {
+        name: raw.array(name) for name, field in fields.items() if field.kind == "class"
+    }
+    return named_classes(header, arrays, known="known" in fields)
+
+
+def _add_uncertainty(task: str, arrays: dict[str, NDArray[Any]]) -> tuple[str, ...]:
+    """Add the inverse length of embeddings without an uncertainty; return notes."""
+    if task != "embedding" or any(name.startswith("uncertainty/") for name in arrays):
+        return ()
+    arrays[INVERSE_NORM] = inverse_norm(arrays["embedding"])
+    for name in in_order(task, arrays):
+        arrays[name] = arrays.pop(name)
+    return length_notes(arrays[INVERSE_NORM])
+
+
 def _refuse_signs(arrays: Mapping[str, Any], classes: int) -> None:
-    """Raise if two classes seem to be called -1 and 1: -1 is no class."""
+    """Raise if the two classes seem to be -1 and 1: -1 is no class."""
     target = arrays.get("target")
     if target is None or target.dtype != np.int64 or "known" in arrays:
         return

@@ -1,8 +1,8 @@
-"""Files that are opened once, so that all that is read is of one version.
+"""Files that are opened once, so that all bytes read belong to one version.
 
-Another process may replace a file while it is read. One handle reads one version of it,
-and what the file is afterwards is compared with what it was before: that shows a file
-that was written over, and one of several files that belong together that was replaced.
+Another process may replace a file while it is read. One handle reads one version of
+it. The version at the path is compared before and after: a difference shows that the
+file was overwritten, or that one of several files that belong together was replaced.
 """
 
 import os
@@ -16,7 +16,7 @@ from qualms.predictions._errors import PredictionsError
 
 
 class FileVersion(NamedTuple):
-    """A version of a file; it is another one after the file was written or replaced."""
+    """A version of a file, which changes when the file is written or replaced."""
 
     inode: int
     size: int
@@ -39,20 +39,20 @@ class OpenedFile:
 
 @contextmanager
 def opened(path: Path, state: FileVersion | None = None) -> Iterator[OpenedFile]:
-    """Open `path`; raise if it is another version now, or after the context.
+    """Open `path`; raise if the file changes before the end of the context.
 
-    With `state`, it must be that version from the beginning.
+    With `state`, the file must be of that version from the beginning.
     """
     with path.open("rb") as file:
-        here = _state(os.fstat(file.fileno()))
-        if state not in (None, here):
+        version = _state(os.fstat(file.fileno()))
+        if state not in (None, version):
             raise PredictionsError(
                 "was changed or replaced after its folder was read; read the folder "
                 "again"
             )
-        yield OpenedFile(path=path, file=file, state=here)
-        _compare(here, _state(os.fstat(file.fileno())))
-    _compare(here, file_state(path))
+        yield OpenedFile(path=path, file=file, state=version)
+        _compare(version, _state(os.fstat(file.fileno())))
+    _compare(version, file_state(path))
 
 
 def file_state(path: Path) -> FileVersion | None:

@@ -1,4 +1,4 @@
-"""The items of predictions in another order."""
+"""Reorders the items of predictions."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,12 +15,13 @@ def in_order_of(
 ) -> Predictions:
     """Return predictions with their items in the order of `items`, and a note.
 
-    They are returned as they are where they have no names, other ones, or this order.
+    They are returned unchanged if their items have no names, other names, or this
+    order already.
 
     Args:
         predictions: The predictions.
         items: (N,) names of items.
-        of: What has this order, for the note.
+        of: Owner of this order, for the note.
     """
     mine = predictions.get("item")
     if mine is None or len(mine) != len(items) or np.array_equal(mine, items):

@@ -34,7 +34,7 @@ class Pairing:
 
 
 def pairing(predictions: Predictions) -> Pairing:
-    """Return what `same_items` compares of these predictions."""
+    """Return the parts of these predictions that `same_items` compares."""
     names = [name for name in ("item", *_DESIGN) if predictions.get(name) is not None]
     return Pairing(
         n=predictions.n,
@@ -74,12 +74,12 @@ def check_same(first: Predictions, other: Predictions, names: tuple[str, str]) -
     if first.task != other.task:
         _refuse(f"'{a}' holds {first.task} and '{b}' {other.task} predictions", names)
     for field in _HEADER:
-        mine, theirs = getattr(first.header, field), getattr(other.header, field)
-        # A foreign file need not state it; then the items and targets decide.
-        if mine is not None and theirs is not None and mine != theirs:
+        value, other_value = getattr(first.header, field), getattr(other.header, field)
+        # Foreign files may leave the field out; then the items and targets decide.
+        if value is not None and other_value is not None and value != other_value:
             _refuse(
-                f"the {field} of '{a}' is {_value(mine)}, that of '{b}' "
-                f"{_value(theirs)}",
+                f"the {field} of '{a}' is {_value(value)}, that of '{b}' "
+                f"{_value(other_value)}",
                 names,
             )
     if first.n != other.n:
@@ -94,10 +94,11 @@ def check_same(first: Predictions, other: Predictions, names: tuple[str, str]) -
 def check_same_item(first: Maps, other: Maps, row: int, names: tuple[str, str]) -> None:
     """Raise if two maps of one item differ in classes, space or raters."""
     a, b = names
-    mine, theirs = first.mean_probs.shape, other.mean_probs.shape
-    if mine != theirs:
+    shape, other_shape = first.mean_probs.shape, other.mean_probs.shape
+    if shape != other_shape:
         _refuse(
-            f"item {row} has mean_probs of shape {mine} in '{a}' and {theirs} in '{b}'",
+            f"item {row} has mean_probs of shape {shape} in '{a}' and {other_shape} in"
+            f" '{b}'",
             names,
         )
     if not np.array_equal(first.raters, other.raters):
@@ -114,36 +115,36 @@ def _refuse(difference: str, names: tuple[str, str]) -> NoReturn:
 def _check_items(
     first: Predictions, other: Predictions, names: tuple[str, str]
 ) -> None:
-    mine, theirs = first.get("item"), other.get("item")
-    if mine is None or theirs is None or np.array_equal(mine, theirs):
+    items, other_items = first.get("item"), other.get("item")
+    if items is None or other_items is None or np.array_equal(items, other_items):
         return
-    row = int(np.flatnonzero(mine != theirs)[0])
+    row = int(np.flatnonzero(items != other_items)[0])
     a, b = names
-    if set(mine.tolist()) == set(theirs.tolist()):
+    if set(items.tolist()) == set(other_items.tolist()):
         _refuse(
             f"the items are the same but ordered differently, row {row} is "
-            f"{_value(str(mine[row]))} in '{a}' and {_value(str(theirs[row]))} in "
-            f"'{b}'",
+            f"{_value(str(items[row]))} in '{a}' and {_value(str(other_items[row]))}"
+            f" in '{b}'",
             names,
         )
-    missing = sorted(set(mine.tolist()) - set(theirs.tolist()))
+    missing = sorted(set(items.tolist()) - set(other_items.tolist()))
     _refuse(f"item {_value(missing[0])} of '{a}' is not in '{b}'", names)
 
 
 def _check_array(
     name: str,
-    mine: NDArray[Any] | None,
-    theirs: NDArray[Any] | None,
+    array: NDArray[Any] | None,
+    other_array: NDArray[Any] | None,
     names: tuple[str, str],
 ) -> None:
-    if mine is None or theirs is None:
+    if array is None or other_array is None:
         return
-    different = ~_same(mine, theirs).reshape(len(mine), -1).all(axis=1)
+    different = ~_same(array, other_array).reshape(len(array), -1).all(axis=1)
     if different.any():
         row = int(np.flatnonzero(different)[0])
         _refuse(
-            f"'{name}' differs, row {row} is {_value(mine[row].tolist())} in "
-            f"'{names[0]}' and {_value(theirs[row].tolist())} in '{names[1]}'",
+            f"'{name}' differs, row {row} is {_value(array[row].tolist())} in "
+            f"'{names[0]}' and {_value(other_array[row].tolist())} in '{names[1]}'",
             names,
         )
 

@@ -1,4 +1,4 @@
-"""Pooling: an ensemble of any method, made from files alone."""
+"""Pooling: an ensemble of runs of any method, made from files alone."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -33,13 +33,13 @@ _DATA_FIELDS = (
 
 
 def pool(sources: Iterable[Source]) -> Predictions:
-    """Return predictions that have the draws of all `sources`.
+    """Return predictions with the draws of all `sources`.
 
     Draws are concatenated (`probs`, or `mean` with `var`). Segmentation statistics are
     averaged, each source weighted by its number of draws, and draw labels concatenated,
     on access to an item. `select/<name>` is combined over all draws by its rule. An
     `uncertainty/<name>` or `extra/<name>` belongs to one run and is left out, with a
-    note, unless it is equal in all.
+    note, unless it is equal in all sources.
 
     Raises:
         PredictionsError: If the sources differ in task, data, items, order or targets.
@@ -50,7 +50,7 @@ def pool(sources: Iterable[Source]) -> Predictions:
         _check_poolable(member, names[row])
         check_same(members[0], member, (names[0], names[row]))
     first = members[0]
-    # Of arrays that several have, the first is taken.
+    # Of arrays that several members have, the first is taken.
     arrays = {k: a for member in reversed(members) for k, a in member.arrays.items()}
     pooled = replace(
         first,
@@ -88,20 +88,20 @@ def _members(sources: Iterable[Source]) -> list[Predictions]:
 
 
 def _refuse_twice(sources: Sequence[Source]) -> None:
-    """Raise if a file, or the same predictions in memory, are given twice."""
-    seen: set[int | Path] = set()
+    """Raise if a file, or a record in memory, is given twice."""
+    keys: set[int | Path] = set()
     for source in sources:
         if isinstance(source, Predictions):
             key: int | Path = id(source)
             name = source.source
         else:
             key, name = Path(source).resolve(), str(source)
-        if key in seen:
+        if key in keys:
             raise PredictionsError(
                 f"cannot pool '{name}' with itself: the mean of a run and the same run "
                 "is that run; give each run once"
             )
-        seen.add(key)
+        keys.add(key)
 
 
 def _equal_notes(members: Sequence[Predictions]) -> list[str]:
@@ -116,7 +116,7 @@ def _equal_notes(members: Sequence[Predictions]) -> list[str]:
 
 
 def _digest(member: Predictions) -> bytes:
-    """Return a digest of the draws of a run, or of the name of its folder of maps."""
+    """Return a digest of the draws of a run; of segmentations, of the folder's name."""
     total = hashlib.sha256()
     if member.maps is not None:
         # Maps are read when an item is asked for.

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from qualms.predictions._errors import PredictionsError
 from qualms.predictions._values import where_in
 
-# Probabilities whose sum differs from one by at most this much are renormalised.
+# Largest difference of a sum from one for which probabilities are renormalised.
 SUM_TOLERANCE = 1e-3
 # Largest error of rounding to float32. Rows within it stay as they are, so that equal
 # values stay equal, and values written in float32 are read again with the same bits.
@@ -17,19 +17,19 @@ _LOGITS = "if these are logits, say so: --logits (logits=True)"
 _RENORMALISE = "--renormalise (renormalise=True) divides them by their sums"
 _BY_HUNDRED = "if these are percentages, divide them by 100"
 FEW_ROWS = 3
-"""Fewer rows may have equal sums, or values in [0, 1], by chance."""
+"""Fewest rows whose equal sums, or values in [0, 1], are no accident."""
 DECIMALS = 6
-"""Most decimals by which values are taken for rounded ones."""
+"""Most decimals of values that are recognised as rounded."""
 MOST_ROUNDED = 0.1
-"""Farthest from one that sums of rounded probabilities may be."""
+"""Largest difference from one of sums of rounded probabilities."""
 MOST_BFLOAT = 0.02
-"""The same, where values have the 8 bits of bfloat16."""
+"""The same for values with the 8 bits of bfloat16."""
 MOST_SIGMOID = 30.0
-"""Larger logits of one class are hardly met, larger percentages are."""
+"""Largest plausible logit of one class; percentages are often larger."""
 PERCENT = 2.0
-"""How far from 100 sums of percentages may be."""
+"""Largest difference from 100 of sums of percentages."""
 ALIKE = 1e-3
-"""How far apart sums may be that are all multiplied by the same number."""
+"""Largest relative difference of sums that count as equal."""
 
 
 class Converted(NamedTuple):
@@ -50,7 +50,7 @@ def checked_probs(
 ) -> Converted:
     """Return `array` with sum one over its class axis 'C', divided in `dtype`.
 
-    Sums may differ from one by what rounding explains, or, to `renormalise`, by any
+    Sums may differ from one as far as rounding explains; with `renormalise`, by any
     factor.
     """
     axis = axes.index("C")
@@ -118,7 +118,7 @@ def _is_rounded(array: NDArray[Any], axis: int, off: float) -> bool:
 
 
 def _decimals(array: NDArray[Any]) -> int | None:
-    """Return to how many decimals all values are rounded; None if to none."""
+    """Return the number of decimals of rounded values; None if they are not rounded."""
     for decimals in range(1, DECIMALS + 1):
         scaled = array.astype(np.float64, copy=False) * 10.0**decimals
         if np.abs(scaled - np.rint(scaled)).max() < 10.0**decimals * ROUNDING / 4:
@@ -127,12 +127,12 @@ def _decimals(array: NDArray[Any]) -> int | None:
 
 
 def _explains(decimals: int, classes: int, off: float) -> bool:
-    """Return whether so many rounded values may sum to something `off` from one."""
+    """Return whether the sum of so many rounded values may be `off` from one."""
     return bool(off <= classes * 0.5 * 10.0**-decimals + ROUNDING)
 
 
 def _remedy_of_rounding(array: NDArray[Any], axis: int, off: float) -> str:
-    """Say that values are rounded too much; '' if rounding does not explain it."""
+    """Return a remedy for values rounded too much; '' if rounding is no explanation."""
     decimals = _decimals(array)
     if decimals is None or not _explains(decimals, array.shape[axis], off):
         return ""
@@ -144,7 +144,7 @@ def _remedy_of_rounding(array: NDArray[Any], axis: int, off: float) -> str:
 
 
 def _remedy_of_sums(total: NDArray[np.float64], remedy: str) -> str:
-    """Say what values in [0, 1] are that do not sum to one."""
+    """Return a remedy for values in [0, 1] that do not sum to one."""
     if remedy != _LOGITS:
         return remedy
     low, high = float(total.min()), float(total.max())
@@ -157,8 +157,25 @@ def _remedy_of_sums(total: NDArray[np.float64], remedy: str) -> str:
     )
 
 
+def unit_interval(
+    name: str, array: NDArray[Any], axes: str, *, remedy: str = _LOGITS
+) -> NDArray[Any]:
+    """Return `array` clipped to [0, 1]; raise if it exceeds this beyond rounding."""
+    low, high = float(array.min()), float(array.max())
+    if low >= 0.0 and high <= 1.0:
+        return array
+    wrong = (array < -ROUNDING) | (array > 1.0 + ROUNDING)
+    if wrong.any():
+        where = tuple(np.argwhere(wrong)[0])
+        raise PredictionsError(
+            f"array '{name}' must lie in [0, 1], {where_in(axes, where)} is "
+            f"{float(array[where]):.6g}; {_remedy_of_range(array, axes, remedy)}"
+        )
+    return np.asarray(np.clip(array, 0.0, 1.0))
+
+
 def _remedy_of_range(array: NDArray[Any], axes: str, remedy: str) -> str:
-    """Say what values outside of [0, 1] are: percentages, or perhaps logits."""
+    """Return a remedy for values outside of [0, 1]: percentages, or perhaps logits."""
     if remedy != _LOGITS or array.min() < 0.0:
         return remedy
     percent = MOST_SIGMOID < array.max() <= 100.0 + PERCENT
@@ -176,9 +193,9 @@ def _remedy_of_range(array: NDArray[Any], axes: str, remedy: str) -> str:
 
 
 def _equal_sums(array: NDArray[Any], axis: int) -> str:
-    """Say what numbers from 0 on are whose rows have equal sums; '' if they have not.
+    """Explain non-negative numbers whose rows have equal sums; '' for unequal sums.
 
-    Rows of logits have the same sum by chance alone.
+    Rows of logits have equal sums only by chance.
     """
     total = array.sum(axis=axis, dtype=np.float64)
     low, high = float(total.min()), float(total.max())
@@ -189,23 +206,6 @@ def _equal_sums(array: NDArray[Any], axis: int) -> str:
     return ""
 
 
-def unit_interval(
-    name: str, array: NDArray[Any], axes: str, *, remedy: str = _LOGITS
-) -> NDArray[Any]:
-    """Return `array` cut to [0, 1]; raise if it exceeds that by more than rounding."""
-    low, high = float(array.min()), float(array.max())
-    if low >= 0.0 and high <= 1.0:
-        return array
-    wrong = (array < -ROUNDING) | (array > 1.0 + ROUNDING)
-    if wrong.any():
-        where = tuple(np.argwhere(wrong)[0])
-        raise PredictionsError(
-            f"array '{name}' must lie in [0, 1], {where_in(axes, where)} is "
-            f"{float(array[where]):.6g}; {_remedy_of_range(array, axes, remedy)}"
-        )
-    return np.asarray(np.clip(array, 0.0, 1.0))
-
-
 def softmax(name: str, logits: NDArray[Any], axes: str) -> NDArray[Any]:
     """Return the probabilities of `logits` over the last axis, in float64."""
     logits = logits.astype(np.float64, copy=False)
@@ -213,16 +213,17 @@ def softmax(name: str, logits: NDArray[Any], axes: str) -> NDArray[Any]:
     inside = _all_in_unit(logits)
     if inside and np.abs(total - 1.0).max() <= SUM_TOLERANCE:
         raise PredictionsError(_not_logits(name, logits, axes))
-    said = f"array '{name}' was said to hold logits"
+    statement = f"array '{name}' was said to hold logits"
     if logits.min() >= 0.0 and (words := _equal_sums(logits, logits.ndim - 1)):
         raise PredictionsError(
-            f"{said}, but {words}; leave out --logits (logits=True): {_RENORMALISE}"
+            f"{statement}, but {words}; leave out --logits (logits=True):"
+            f" {_RENORMALISE}"
         )
     if inside and total.size >= FEW_ROWS:
         raise PredictionsError(
-            f"{said}, but all its values lie in [0, 1], as a sigmoid for each class"
-            " gives them; leave out --logits (logits=True). If they are logits, store"
-            " their softmax"
+            f"{statement}, but all its values lie in [0, 1], as a sigmoid for each"
+            " class gives them; leave out --logits (logits=True). If they are logits,"
+            " store their softmax"
         )
     raised = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return np.asarray(raised / raised.sum(axis=-1, keepdims=True))
@@ -245,7 +246,7 @@ def two_class_softmax(name: str, logits: NDArray[Any], axes: str) -> NDArray[Any
 
 
 def _classes_elsewhere(name: str, array: NDArray[Any], axis: int) -> str:
-    """Return a remedy if another axis has sum one, so that the classes lie there."""
+    """Return a remedy if the classes seem to lie on another axis, which sums to one."""
     for other in reversed(range(array.ndim)):
         if other == axis or array.shape[other] < 2:
             continue

@@ -1,4 +1,4 @@
-"""Files of other programs: who recognises their layout, and how they are read.
+"""Files of other programs: recognition of their layouts, and reading.
 
 The shelf `readers` has one file for each layout. A reader recognises it by the names of
 files, columns and arrays alone, and returns arrays and a header as they would be passed
@@ -21,7 +21,7 @@ from qualms.shelf import broken, find, names
 
 
 class ForeignRequest(NamedTuple):
-    """What a user says of the files of another program."""
+    """Options of the user for files of another program."""
 
     raters: tuple[Path, ...] = ()
     """Folders with the label maps of raters."""
@@ -32,8 +32,8 @@ class ForeignCases(NamedTuple):
     """Segmented items of another program, which are read one at a time."""
 
     load: Callable[[int], Maps]
-    """Read the maps of the item in this row; other processes must be able to pickle
-    it, as a function of a module or a `partial` of one."""
+    """Reads the maps of the item in this row. It must be picklable: a function of a
+    module, or a `partial` of one."""
     names: tuple[str, ...]
     """The items, as messages name them."""
     draws: int = 1
@@ -42,7 +42,7 @@ class ForeignCases(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignContents:
-    """What a reader reads: arrays and a header that are not checked yet."""
+    """Contents that a reader returns: arrays and a header, not checked yet."""
 
     arrays: Mapping[str, Any] = field(default_factory=dict)
     """Arrays over items by name, as `build` takes them."""
@@ -50,7 +50,7 @@ class ForeignContents:
     cases: ForeignCases | None = None
     """The items of a segmentation, whose names are the array `item`."""
     notes: tuple[str, ...] = ()
-    """Sentences on what was taken."""
+    """Sentences on what was read and left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +58,9 @@ class Reader:
     """A layout in which another program writes predictions."""
 
     recognise: Callable[[Path], bool]
-    """Whether a file or folder has this layout, by names alone."""
+    """Returns whether a file or folder has this layout, by names alone."""
     read: Callable[[Path, ForeignRequest], ForeignContents]
-    """Read a file or folder."""
+    """Reads a file or folder."""
 
 
 def reader_of(path: Path) -> Reader | None:
@@ -69,7 +69,7 @@ def reader_of(path: Path) -> Reader | None:
     Raises:
         PredictionsError: If several readers recognise it.
     """
-    # Opening a pipe, which is neither, would wait for who writes into it.
+    # A pipe is neither; opening it would wait for its writer.
     if not (path.is_file() or path.is_dir()) or (path / "index.json").is_file():
         return None
     if path.suffix.lower() == ".safetensors":
@@ -87,8 +87,8 @@ def reader_of(path: Path) -> Reader | None:
 def _readers() -> dict[str, Reader]:
     """Return all readers by name.
 
-    What an installed package brings and cannot be loaded is left out: nobody asked for
-    it, and `qualms list readers` says so.
+    Readers of installed packages that cannot be loaded are left out, because the user
+    did not ask for them; `qualms list readers` names them.
     """
     left_out = broken("readers")
     return {
@@ -101,7 +101,7 @@ def _readers() -> dict[str, Reader]:
 def read_foreign(
     path: Path, reader: Reader, raters: tuple[Path, ...], options: ReadOptions
 ) -> Predictions:
-    """Read `path` by `reader`, checked and in normal form.
+    """Read `path` by `reader`, check it and return its normal form.
 
     Raises:
         PredictionsError: If something in it is missing or wrong.

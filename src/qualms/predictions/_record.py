@@ -35,7 +35,7 @@ class Maps:
 
 
 class LazyMaps(Sequence[Maps]):
-    """A sequence whose maps are read and checked on access, and not kept."""
+    """A sequence whose maps are read and checked on access, and not cached."""
 
     __slots__ = ("_load", "_rows", "on_disk")
 
@@ -45,7 +45,7 @@ class LazyMaps(Sequence[Maps]):
         self._load = load
         self._rows = rows
         self.on_disk = on_disk
-        """Whether other processes can read the maps, so that none is sent to them."""
+        """True if other processes can read the maps, so that none is sent to them."""
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -75,7 +75,7 @@ def _maps_at(first: Sequence[Maps], second: Sequence[Maps], row: int) -> Maps:
 
 
 def are_on_disk(maps: Sequence[Maps] | None) -> bool:
-    """Return whether any process can read these maps by itself."""
+    """Return whether other processes can read these maps by themselves."""
     return isinstance(maps, LazyMaps) and maps.on_disk
 
 
@@ -91,9 +91,9 @@ class Predictions:
     present and false for it.
 
     `maps` are the segmented items, read on access, and `pixels` the size of the first.
-    `own_maps` are the names of their uncertainty maps of the user's own, and `draws` is
-    the number of draws of the item that has most. `classes` is None for `regions`.
-    `notes` are sentences on arrays that were ignored, converted or renormalised.
+    `own_maps` are the names of the user's own uncertainty maps, and `draws` is the
+    largest number of draws of an item. `classes` is None for `regions`. `notes` are
+    sentences on arrays that were ignored, converted or renormalised.
     """
 
     task: str

@@ -50,7 +50,7 @@ class Field:
 
     @property
     def family(self) -> bool:
-        """Whether the name stands for any number of arrays."""
+        """True if the name stands for any number of arrays."""
         return self.name.endswith("/")
 
     @property
@@ -60,7 +60,7 @@ class Field:
 
     @property
     def draws(self) -> bool:
-        """Whether the normal form has an axis of draws."""
+        """True if the normal form has an axis of draws."""
         return any("M" in axes for axes in self.axes)
 
     def covers(self, name: str) -> bool:
@@ -100,7 +100,7 @@ _EVERYWHERE = (
     Field(name="shifted", kind="flag"),
     Field(name="known", kind="flag"),
 )
-# Of segmented items there is one `group` in the index.
+# Segmented items have a single `group`, in the index.
 _GROUPS = Field(name="group/", kind="name")
 _THUMBNAIL = Field(name="thumbnail", axes=("NHW3",), kind="byte")
 _EXTRA = Field(name="extra/", axes=(), kind="any")
@@ -165,7 +165,7 @@ TASKS = {
         ),
     ),
     "embedding": TaskSchema(
-        required=(("embedding",), ("uncertainty/",)),
+        required=(("embedding",),),
         marks=("embedding",),
         fields=(
             _TARGET,
@@ -188,7 +188,7 @@ TASKS = {
     ),
 }
 
-# Our name of arrays by their common names. A message suggests it; nothing is renamed.
+# Our names of arrays by their common names. Messages suggest them; nothing is renamed.
 SYNONYMS = {
     "label": "target",
     "labels": "target",

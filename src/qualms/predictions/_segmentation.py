@@ -28,12 +28,12 @@ _SLACK = 0.01
 
 
 class ItemMaps(NamedTuple):
-    """The maps of all items, where they lie, and how many draws they have."""
+    """Access to the maps of all items, and to their number of draws."""
 
     open: Callable[[ItemForm], Sequence[Maps]]
-    """Open the maps, each of which is checked against the form on access."""
+    """Opens the maps, each of which is checked against the form on access."""
     most_draws: Callable[[], int]
-    """Return the most draws of an item, without reading the maps."""
+    """Returns the most draws of an item, without reading the maps."""
 
 
 def maps_in_memory(maps: Sequence[Maps]) -> ItemMaps:
@@ -57,12 +57,12 @@ def _most_draws(maps: Sequence[Maps]) -> int:
 
 
 def form_of_header(header: Header) -> ItemForm:
-    """Return what a header tells of the maps of all items."""
+    """Return the form of all items, as far as the header states it."""
     return ItemForm(ignore=header.ignore, regions=tuple(header.regions))
 
 
 def entropy_excess(maps: Maps, *, regions: bool = False) -> float:
-    """Return how far the mean entropy of draws exceeds that of their mean, at most."""
+    """Return the largest excess of the draws' mean entropy over that of their mean."""
     return float((maps.expected_entropy - _entropy_of_mean(maps, regions)).max())
 
 
@@ -99,7 +99,7 @@ def segmentation_form(
     form = form_of(first, form)
     with naming(source):
         check_class_names(predictions.header, None if form.regions else form.classes)
-    # Files of one draw for every item are measured otherwise than all others.
+    # Files with one draw for every item have other measures than all others.
     draws = len(first.draw_labels)
     return replace(
         predictions,

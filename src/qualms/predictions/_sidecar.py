@@ -81,7 +81,7 @@ def _file_sum(path: Path) -> str:
 
 
 def _sum(file: BinaryIO) -> str:
-    """Return size and checksum of an open file."""
+    """Return the size and the checksum of an open file as text."""
     file.seek(0)
     checksum = 0
     while chunk := file.read(_CHUNK):

@@ -41,7 +41,7 @@ def _field(name: str) -> Field | None:
 
 
 def wanted_columns(names: Sequence[str]) -> list[str]:
-    """Return the columns that belong to an array of the task that the names match."""
+    """Return the columns that belong to arrays of the task that the names match."""
     counts = Counter(names)
     if len(counts) < len(names):
         twice = next(name for name in names if counts[name] > 1)
@@ -81,7 +81,7 @@ def raw_table(
 
 
 def _refuse_unsplit(columns: Mapping[str, Sequence[str]]) -> None:
-    """Raise if one column stands for an array of several numbers per item."""
+    """Raise if one column holds an array of several numbers per item."""
     for name, parts in columns.items():
         field = field_of(name)
         if parts != [name] or field is None or not field.axes or "N" in field.axes:
@@ -245,7 +245,7 @@ def read_parquet(source: OpenedFile) -> RawArrays:
 
 
 def write_parquet_table(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
-    """Write columns as a .parquet file, numbers as they are in memory."""
+    """Write columns as a .parquet file; numbers keep their types."""
     parquet = _parquet()
     from pyarrow import array, table
 

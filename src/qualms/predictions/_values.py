@@ -17,8 +17,8 @@ from qualms.predictions._errors import PredictionsError
 from qualms.predictions._limits import refuse_wide_text
 from qualms.predictions._schema import AXES, Field, Kind
 
-# Most decimals of probabilities that were rounded to these types. With more of them too
-# many other numbers would look like decimals.
+# Most decimals of probabilities that are recognised in these types. With more, too many
+# other numbers would look like decimals.
 _DECIMALS = {np.dtype(np.float32): 4, np.dtype(np.float16): 2}
 _BLOCK = 2**16
 _COUNTED = {"N": "items", "M": "draws", "C": "classes", "3": "channels"}
@@ -144,7 +144,7 @@ def _remedy(
 
 
 def where_in(axes: str, index: Sequence[Any], skip: str = "") -> str:
-    """Say where an index is: 'draw 0, row 3, class 1', axes of space as a position."""
+    """Describe an index: 'draw 0, row 3, class 1'; axes of space form a position."""
     named = [
         f"{AXES[axis]} {int(i)}"
         for axis, i in zip(axes, index, strict=False)
@@ -254,7 +254,7 @@ def _real(raw: RawArray) -> NDArray[Any]:
 
 
 def _remedy_below(name: str, values: NDArray[Any]) -> str:
-    """Return what to do about numbers below 0."""
+    """Return a remedy for numbers below 0."""
     if name == "var" and np.mean(values < 0.0) > _MANY:
         return "if these are logarithms of the variance, store np.exp(var)"
     return "correct the value or leave the item out"
@@ -263,8 +263,8 @@ def _remedy_below(name: str, values: NDArray[Any]) -> str:
 def _with_decimals(array: NDArray[Any]) -> NDArray[Any]:
     """Return numbers of few decimals in float64, if they were stored in fewer bits.
 
-    In float32 0.1 is 0.10000000149. Means that are equal in exact arithmetic would not
-    be tied, and would lie beside the edges of bins.
+    In float32, 0.1 is 0.10000000149. Without this, means that are equal in exact
+    arithmetic would not be tied, and would miss the edges of bins.
     """
     for digits in range(1, _DECIMALS.get(array.dtype, 0) + 1):
         flat = array.reshape(-1)
@@ -361,7 +361,7 @@ def _byte(raw: RawArray) -> NDArray[Any]:
 
 
 def _any(raw: RawArray) -> NDArray[Any]:
-    """Return numbers of any value, flags, or one text per row, as they are."""
+    """Return numbers, flags, or one text per row, unchanged."""
     kind = raw.array.dtype.kind
     if kind in "fiub":
         return raw.array.astype(raw.array.dtype.newbyteorder("="), copy=False)

@@ -3,7 +3,13 @@
 from qualms.processes._crew import Channel, Crew, LocalCrew, Lost, Worker
 from qualms.processes._locks import LockError, locked
 from qualms.processes._relay import Epoch, Event, Listener, Message, Relay, tell
-from qualms.processes._workforce import LostProcessError, Workforce, cores, each
+from qualms.processes._workforce import (
+    LostProcessError,
+    RemoteCrew,
+    Workforce,
+    cores,
+    each,
+)
 
 __all__ = [
     "Channel",
@@ -17,6 +23,7 @@ __all__ = [
     "LostProcessError",
     "Message",
     "Relay",
+    "RemoteCrew",
     "Worker",
     "Workforce",
     "cores",

@@ -61,9 +61,9 @@ class Lost(NamedTuple):
     """The unexpected end of a process."""
 
     how: str
-    """Words for a message: "ended with exit code 3", "was killed by SIGKILL"."""
+    """End of the process in words: "was killed by SIGKILL"."""
     with_node: bool = False
-    """Whether the whole machine was lost, so that the process is not at fault."""
+    """True if the whole machine was lost, so that the process is not at fault."""
 
 
 class Worker(Protocol):

@@ -23,6 +23,13 @@ _REACH = 16
 """Shares per process that may be done before the results of a slow one."""
 
 
+class RemoteCrew(NamedTuple):
+    """Processes on other machines."""
+
+    workers: int
+    make: Callable[[], Crew]
+
+
 class LostProcessError(OSError):
     """The end of a process before its work was done; the message says how."""
 
@@ -87,9 +94,11 @@ class Workforce:
         self._environment = environment
         self._crew = LocalCrew(script=script) if make_crew is None else make_crew()
         self._workers: list[Worker] = []
+        self._ready: list[Worker] = []
+        """Workers that have started: on a cluster, others may wait for room."""
         self._lock = Lock()
         self._over = ""
-        """Why no more work is taken: how a process ended."""
+        """Reason for taking no more work, such as the end of a process."""
 
     def __enter__(self) -> Self:
         return self
@@ -124,7 +133,7 @@ class Workforce:
         with self._lock:
             self._check_usable()
             self._start(workers)
-            batch = _Shares(packed(function), shares, self._workers)
+            batch = _Shares(packed(function), shares, self._ready, most=workers)
             try:
                 yield from self._results(batch)
             finally:
@@ -136,10 +145,10 @@ class Workforce:
     def takes(self, work: int, *, workers: int) -> bool:
         """Return whether processes should do this work; start `workers` of them if so.
 
-        They should when all work asked about so far exceeds `patience`: doing it
-        without processes then took about as long as starting them. They should not
-        where none can be started: in a daemon, in a process that is still importing the
-        main script, or on a machine without room for more.
+        True once the work of all calls so far exceeds `patience`: this process has then
+        worked about as long as starting others takes. False where no process can be
+        started: in a daemon, in a process that is still importing the main script, or
+        on a machine without room for more.
         """
         with self._lock:
             self._patience -= work
@@ -161,6 +170,7 @@ class Workforce:
     def end(self) -> None:
         """End all processes; an interrupt while waiting for them kills them at once."""
         self._workers.clear()
+        self._ready.clear()
         self._crew.end()
 
     def _start(self, workers: int) -> None:
@@ -176,15 +186,23 @@ class Workforce:
     def _results(self, batch: "_Shares") -> Iterator[Any]:
         """Send shares and yield their results in order, up to the first error."""
         batch.send()
-        while batch.waiting:
+        while not batch.is_over:
             for worker, message in self._crew.hear():
                 if isinstance(message, Lost):
                     self._over = message.how
                 self._check_usable()
-                batch.receive(worker, message)
+                if isinstance(message, _Ready):
+                    self._ready.append(worker)
+                    batch.add(worker)
+                else:
+                    batch.receive(worker, message)
             batch.send()
             yield from batch.ready()
             batch.send()
+
+
+class _Ready(NamedTuple):
+    """Message of a process that has started."""
 
 
 class _Done(NamedTuple):
@@ -203,13 +221,15 @@ class _Shares:
         function: bytes,
         shares: Sequence[Sequence[Any]],
         workers: Sequence[Worker],
+        *,
+        most: int,
     ) -> None:
         self._function = function
         self._shares = shares
         self._new = {id(worker) for worker in workers}
         """Workers to which the function was not sent yet."""
         self._free = deque([*workers] * _AHEAD)
-        self._reach = _REACH * len(workers)
+        self._reach = _REACH * most
         self._next = 0
         self._yielded = 0
         """Shares whose results were yielded."""
@@ -217,6 +237,18 @@ class _Shares:
         self.waiting = 0
         """Shares under way."""
         self.error: Exception | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """True if no share is under way and none remains to be sent."""
+        left = self._next < len(self._shares) and self.error is None
+        return not self.waiting and not left
+
+    def add(self, worker: Worker) -> None:
+        """Use a worker that has started meanwhile."""
+        self._new.add(id(worker))
+        if self._free.maxlen is None:  # there was no error
+            self._free.extend([worker] * _AHEAD)
 
     def send(self) -> None:
         """Send shares to all free workers, not too far ahead of a slow one."""
@@ -249,6 +281,7 @@ class _Shares:
 
 def _serve(channel: Channel) -> None:
     function: Callable[[Any], Any] | None = None
+    channel.send(_Ready())
     for new_function, share, items in _received(channel):
         results: list[Any] = []
         try:

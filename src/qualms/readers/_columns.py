@@ -1,7 +1,7 @@
 """Columns of tables of other programs, by their names.
 
-A column is a 1-d array of numbers, truth values or text. Columns that have a name of
-ours (`item`, `group`, `uncertainty/<name>` ...) are taken as they are.
+A column is a 1-d array of numbers, truth values or text. Columns with names of our
+schema (`item`, `group`, `uncertainty/<name>` ...) are used unchanged.
 """
 
 import csv
@@ -21,12 +21,13 @@ TABLES = (".csv", ".parquet")
 Columns = Mapping[str, NDArray[Any]]
 _PROB = re.compile(r"(?:y_)?prob(?:a|ability|abilities)?")
 _OWN = ("item", "group", "cluster", "shifted", "known")
+_TEXT = _OWN[:1]
 
 
 def column_names(path: Path) -> tuple[str, ...]:
     """Return the names of the columns of a table, or of the arrays of an .npz file.
 
-    () if there are none that can be read; reading it says why.
+    () if none can be read; the error of reading the file then says why.
     """
     ending = path.suffix.lower()
     try:
@@ -47,18 +48,24 @@ def column_names(path: Path) -> tuple[str, ...]:
     return ()
 
 
-def stored_columns(path: Path) -> Columns:
-    """Read the columns of a table, or the arrays of an .npz file."""
+def stored_columns(
+    path: Path, *, separator: str = ",", decimal: str = ".", text: Sequence[str] = _TEXT
+) -> Columns:
+    """Read the columns of a table, or the arrays of an .npz file.
+
+    The columns of a .csv file named in `text` stay text, such as 007.
+    """
     ending = path.suffix.lower()
     if ending == ".csv":
-        return _csv_columns(path)
+        rows = _csv_rows(path, separator)
+        return {name: _parsed(cells, decimal, name in text) for name, cells in rows}
     if ending == ".parquet":
         return columns_of_table(_parquet_file(path).read())
     return {name: read_array(path, name) for name in column_names(path)}
 
 
 def columns_of_table(table: Any) -> Columns:
-    """Return the columns of a table of pyarrow; a list of numbers is a row (N, K)."""
+    """Return the columns of a pyarrow table; lists of numbers form an array (N, K)."""
     from pyarrow import types
 
     columns: dict[str, NDArray[Any]] = {}
@@ -108,15 +115,17 @@ def _parquet_file(path: Path) -> Any:
     return parquet.ParquetFile(path)
 
 
-def _csv_columns(path: Path) -> Columns:
+def _csv_rows(path: Path, separator: str) -> list[tuple[str, tuple[str, ...]]]:
+    """Return the name and the cells of each column."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         try:
-            rows = [row for row in csv.reader(file, strict=True) if row]
+            lines = csv.reader(file, delimiter=separator, strict=True)
+            rows = [row for row in lines if row]
         except (csv.Error, UnicodeDecodeError) as error:
             raise PredictionsError(
                 f"is not a readable .csv file ({error}); save it as UTF-8 with commas"
             ) from error
-    names, rows = [name.strip() for name in rows[0]], rows[1:]
+    names, rows = [name.strip() for name in next(iter(rows), [])], rows[1:]
     if not rows:
         raise PredictionsError("has no rows below the names of the columns")
     twice = next((name for name in names if names.count(name) > 1), None)
@@ -129,16 +138,16 @@ def _csv_columns(path: Path) -> Columns:
                 f" line names {len(names)} columns; correct the row"
             )
     cells = zip(*rows, strict=True)
-    return {name: _parsed(name, each) for name, each in zip(names, cells, strict=True)}
+    return list(zip(names, cells, strict=True))
 
 
-def _parsed(name: str, cells: Sequence[str]) -> NDArray[Any]:
+def _parsed(cells: Sequence[str], decimal: str, is_text: bool) -> NDArray[Any]:
     texts = [cell.strip() for cell in cells]
-    if name in _OWN[:1]:
+    if is_text:
         return np.array(texts)
     for kind in (int, float):
         try:
-            return np.array([kind(text) for text in texts])
+            return np.array([kind(text.replace(decimal, ".")) for text in texts])
         except (ValueError, OverflowError):
             continue
     flags = {"true": True, "false": False}
@@ -148,7 +157,7 @@ def _parsed(name: str, cells: Sequence[str]) -> NDArray[Any]:
 
 
 def is_prob(name: str) -> bool:
-    """Return whether a column holds P(y=1), or all probabilities, by its name."""
+    """Return whether the name is that of a column with P(y=1) or all probabilities."""
     return name.startswith("y_") and _PROB.fullmatch(name) is not None
 
 
@@ -163,14 +172,14 @@ def class_columns(names: Sequence[str]) -> dict[str, str]:
 
 
 def as_class_names(values: NDArray[Any]) -> list[str]:
-    """Return labels of classes as text: 3 for 3.0, as programs write it either way."""
+    """Return labels of classes as text: 3 for 3.0, because programs write both."""
     if values.dtype.kind == "f" and np.all(values == np.floor(values)):
         values = values.astype(np.int64)
     return [str(value) for value in values.tolist()]
 
 
 def own_columns(columns: Columns, task: str) -> dict[str, NDArray[Any]]:
-    """Return the columns that have the name of an array of `task`."""
+    """Return the columns named like an array of `task`."""
     return {
         name: values
         for name, values in columns.items()
@@ -179,7 +188,7 @@ def own_columns(columns: Columns, task: str) -> dict[str, NDArray[Any]]:
 
 
 def unread_note(columns: Columns, used: Sequence[str]) -> tuple[str, ...]:
-    """Return a note on columns that were not taken; () if all were."""
+    """Return a note on unused columns; () if all were used."""
     unread = [name for name in columns if name not in used]
     if not unread:
         return ()
@@ -190,7 +199,7 @@ def unread_note(columns: Columns, used: Sequence[str]) -> tuple[str, ...]:
 def class_contents(
     probs: NDArray[Any], classes: Sequence[str], target: NDArray[Any] | None
 ) -> ForeignContents:
-    """Return class probabilities (N, C) and the targets, which may be names.
+    """Return contents with class probabilities (N, C) and targets, which may be names.
 
     Raises:
         PredictionsError: If a target is none of the classes.

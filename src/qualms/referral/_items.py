@@ -1,4 +1,4 @@
-"""The items of a file as a plan sees them: uncertainty, decision and outcome of each.
+"""The items of a file for a plan: uncertainty, decision and outcome of each.
 
 In-domain and shifted items are separate sets. The uncertainty of a plan is an array of
 the file or is computed from its predictions.
@@ -19,9 +19,11 @@ from qualms.evaluate.chosen_uncertainty import (
     own_uncertainties,
 )
 from qualms.evaluate.draws import decomposed
+from qualms.evaluate.neighbours import query_items, retrieved_items
 from qualms.evaluate.scoring import Source, predictions_of, refuse_huge
 from qualms.evaluate.subsets import known_items
-from qualms.predictions import Predictions, pool
+from qualms.inference import joined_clusters
+from qualms.predictions import Predictions, inverse_norm, pool
 from qualms.referral._request import SHARE_SCORES
 from qualms.scores import Ranked, ranked_items
 
@@ -40,10 +42,17 @@ COMPUTED: Mapping[str, Mapping[str, str]] = {
         "std": "square root of the mean variance plus the variance of the draws' means",
         "width": "upper end minus lower end of the predicted interval",
     },
+    "embedding": {"inverse_norm": "one over the length of the embedding"},
 }
-"""Uncertainties that can be computed, by task and name."""
-ARRAYS = {"classification": "uncertainty/<name>", "regression": "select/<name>"}
-"""Arrays that a file can give its uncertainty as, by task."""
+"""Descriptions of the uncertainties that can be computed, by task and name."""
+CERTAIN = 1e-9
+"""Largest difference from 1 of a certain hit, which rounding explains."""
+ARRAYS = {
+    "classification": "uncertainty/<name>",
+    "regression": "select/<name>",
+    "embedding": "uncertainty/<name>",
+}
+"""Family of arrays for a file's own uncertainty, by task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +61,9 @@ class UncertaintySource:
 
     name: str
     from_file: bool
-    """Whether it is an array of the file; else it is computed from the predictions."""
+    """True for an array of the file; False if computed from the predictions."""
     how: str
-    """Description of how it is made."""
+    """Description of its computation."""
     draws: int
     """Draws of the predictions that the plan was made from."""
 
@@ -67,15 +76,17 @@ class ReferralItems:
     """Name of the file."""
     subset: str
     """Part of the file: '' (all), 'in_domain', 'shifted' or 'group=...'."""
+    task: str
     classes: int | None
-    """Number of classes; None for regression."""
+    """Number of classes of a classification; None for other tasks."""
     target: Index | Array
     predicted: Index | Array
-    """The most probable class, or the predicted value."""
+    """The most probable class, the predicted value, or the length of the embedding."""
     correct: Flags
-    """Whether the predicted class is right; False throughout for regression."""
+    """True where the predicted class, or that of the nearest neighbour, is right; False
+    for all items of a regression."""
     loss: Array
-    """NLL for classes, absolute error for values."""
+    """NLL for classes, absolute error for values, 1 for a wrong neighbour."""
     positive: Array
     """Probability of class 1; of use with two classes only."""
     uncertainty: Array
@@ -95,8 +106,13 @@ class ReferralItems:
         """Number of clusters; None where no two items share one."""
         return None if self.cluster is None else len(np.unique(self.cluster))
 
+    @property
+    def is_decided(self) -> bool:
+        """True if items are right or wrong; values are neither."""
+        return self.task != "regression"
+
     def counted(self, score: str) -> Flags:
-        """Return which items count in `score`, one of `SHARE_SCORES`."""
+        """Return a mask of the items that count in `score`, one of `SHARE_SCORES`."""
         target = SHARE_SCORES[score].target
         if target is None:
             return np.ones(self.n, np.bool_)
@@ -108,6 +124,7 @@ class ReferralItems:
         return ReferralItems(
             name=self.name,
             subset=subset,
+            task=self.task,
             classes=self.classes,
             target=self.target[index],
             predicted=self.predicted[index],
@@ -130,7 +147,7 @@ class ReferralItems:
         )
 
     def independent(self, seed: int) -> "ReferralItems":
-        """Return one item of each cluster, drawn by `seed`; without clusters all."""
+        """Return one item per cluster, drawn by `seed`; all items without clusters."""
         if self.cluster is None:
             return self
         keys = (self.positive, self.loss, self.correct, self.target, self.uncertainty)
@@ -146,8 +163,8 @@ def read_for_referral(
     if predictions.task not in COMPUTED:
         raise ValueError(
             f"{predictions.source}: a plan needs predictions of classification "
-            "('probs' or 'prob') or regression ('mean'), this file holds "
-            f"{predictions.task}; use qualms score for it"
+            "('probs' or 'prob') or regression ('mean'), or embeddings, and this file "
+            f"holds {predictions.task}; use qualms score for it"
         )
     if labelled and "target" not in predictions.arrays:
         raise ValueError(
@@ -159,14 +176,21 @@ def read_for_referral(
 
 
 def split_by_shift(
-    predictions: Predictions, name: str, uncertainty: UncertaintySource
+    predictions: Predictions,
+    name: str,
+    uncertainty: UncertaintySource,
+    gallery: Predictions | None = None,
 ) -> tuple[ReferralItems, ...]:
-    """Return in-domain and shifted items apart where the file marks some as shifted.
+    """Return in-domain and shifted items separately if the file marks some as shifted.
 
-    Items of no known class are left out.
+    Items of no known class and embeddings of upstream items are left out.
     """
-    index = known_items(predictions)
-    items = _items_at(predictions, index, name, uncertainty)
+    if predictions.task == "embedding":
+        index = query_items(predictions, gallery)
+        items = _queries_at(predictions, index, name, uncertainty, gallery)
+    else:
+        index = known_items(predictions)
+        items = _items_at(predictions, index, name, uncertainty)
     shifted = _marks(predictions, index)
     if not shifted.any():
         return (items,)
@@ -177,14 +201,17 @@ def split_by_shift(
 
 
 def in_domain_items(predictions: Predictions) -> Index:
-    """Return the rows of the items that a plan is made on."""
+    """Return the rows of the items on which a plan is made."""
     index = known_items(predictions)
+    upstream = predictions.get("upstream")
+    if upstream is not None:
+        index = index[~upstream[index]]
     rows: Index = index[~_marks(predictions, index)]
     return rows
 
 
 def _marks(predictions: Predictions, index: Index) -> Flags:
-    """Return which items are a shifted set beside others."""
+    """Return a mask of the shifted items; all False if all items are shifted."""
     marks = predictions.get("shifted")
     shifted = np.zeros(len(index), np.bool_) if marks is None else marks[index]
     return np.zeros_like(shifted) if shifted.all() else shifted
@@ -193,8 +220,8 @@ def _marks(predictions: Predictions, index: Index) -> Flags:
 def one_per_cluster(cluster: Index, keys: tuple[NDArray[Any], ...], seed: int) -> Index:
     """Return the index of one item of each cluster, drawn by `seed`.
 
-    Items are sorted by `keys`, all that is known of them, so that their order in the
-    file has no influence.
+    Items are sorted by `keys`, their properties, so that their order in the file has no
+    influence.
     """
     order = np.lexsort((*keys, cluster))
     size = np.bincount(cluster)
@@ -214,14 +241,14 @@ def cluster_codes(cluster: NDArray[Any] | None, index: Index) -> Index | None:
 
 
 def uncertainty_source(predictions: Predictions, name: str | None) -> UncertaintySource:
-    """Return where the uncertainty `name` comes from; arrays of the file come first.
+    """Return the source of the uncertainty `name`; arrays of the file come first.
 
-    Without a name it is the one that `qualms score` judges: that of the header, else
-    the first of the file's own, else the usual one of the task.
+    Without a name it is the uncertainty that `qualms score` judges: that of the header,
+    else the first of the file's own, else the usual one of the task.
 
     Raises:
         LookupError: If there is none of this name.
-        ValueError: If the file cannot give it.
+        ValueError: If the file lacks what it is computed from.
     """
     computed, own = COMPUTED[predictions.task], own_uncertainties(predictions)
     lengths = (LENGTH,) if predictions.task == "regression" else ()
@@ -240,9 +267,9 @@ def uncertainty_source(predictions: Predictions, name: str | None) -> Uncertaint
 
 
 def usual_uncertainty(predictions: Predictions) -> str:
-    """Return the name of the uncertainty that is computed where none is named.
+    """Return the name of the uncertainty that is computed by default.
 
-    Of values it is the length of the interval, which follows from the deviation.
+    For values it is the length of the interval if there is one, else the deviation.
     """
     if predictions.task == "regression" and "lower" in predictions.arrays:
         return "width"
@@ -250,7 +277,7 @@ def usual_uncertainty(predictions: Predictions) -> str:
 
 
 def array_name(predictions: Predictions, name: str) -> str:
-    """Return the full name of the array that an uncertainty of the file's own is."""
+    """Return the full name of the array of one of the file's own uncertainties."""
     return next(
         f"{family}/{name}" for family in FAMILIES if name in predictions.named(family)
     )
@@ -260,7 +287,7 @@ def uncertainty_values(predictions: Predictions, source: UncertaintySource) -> A
     """Return the uncertainty (N,) of every item, as `source` describes it.
 
     Raises:
-        ValueError: If the predictions cannot give it.
+        ValueError: If the predictions lack what it is computed from.
     """
     if source.from_file:
         return _array_of_file(predictions, source.name)
@@ -269,6 +296,8 @@ def uncertainty_values(predictions: Predictions, source: UncertaintySource) -> A
         parts = decomposed(predictions.arrays["probs"])
         place = list(COMPUTED["classification"]).index(source.name)
         return parts[place].astype(np.float64)
+    if source.name == "inverse_norm":
+        return inverse_norm(predictions.arrays["embedding"])
     if source.name == "width":
         width: Array = predictions.arrays["upper"] - predictions.arrays["lower"]
         return width
@@ -279,8 +308,12 @@ def uncertainty_values(predictions: Predictions, source: UncertaintySource) -> A
 def predicted_values(predictions: Predictions) -> Index | Array:
     """Return the predicted classes or values (N,).
 
-    Of an interval without a mean it is the middle.
+    For an interval without a mean it is the middle, for an embedding the length.
     """
+    if predictions.task == "embedding":
+        wide = predictions.arrays["embedding"].astype(np.float64)
+        length: Array = np.sqrt(np.einsum("nd,nd->n", wide, wide))
+        return length
     if predictions.task == "classification":
         return scores.predicted_class(predictions.arrays["probs"])
     mean = predictions.get("mean")
@@ -307,6 +340,7 @@ def _items_at(
     return ReferralItems(
         name=name,
         subset="",
+        task=predictions.task,
         classes=predictions.classes,
         target=target,
         predicted=predicted,
@@ -316,6 +350,41 @@ def _items_at(
         uncertainty=uncertainty,
         rank=ranked_items(uncertainty),
         cluster=cluster_codes(predictions.get("cluster"), index),
+        group=None if group is None else group[index],
+    )
+
+
+def _queries_at(
+    predictions: Predictions,
+    index: Index,
+    name: str,
+    source: UncertaintySource,
+    gallery: Predictions | None,
+) -> ReferralItems:
+    """Return queries, which are right if their nearest neighbour is of their class.
+
+    Without a gallery, queries that are each other's nearest neighbours are a cluster,
+    because they are right or wrong together. A query with equally near neighbours of
+    several classes counts as wrong, so that promises stay valid.
+    """
+    search = retrieved_items(predictions, index, gallery)
+    correct = search.hits > 1.0 - CERTAIN
+    uncertainty = uncertainty_values(predictions, source)[index]
+    group, cluster = predictions.get("group"), predictions.get("cluster")
+    units = joined_clusters(search.unit, None if cluster is None else cluster[index])
+    return ReferralItems(
+        name=name,
+        subset="",
+        task=predictions.task,
+        classes=None,
+        target=predictions.arrays["target"][index],
+        predicted=predicted_values(predictions)[index],
+        correct=correct,
+        loss=1.0 - correct.astype(np.float64),
+        positive=np.zeros(len(index)),
+        uncertainty=uncertainty,
+        rank=ranked_items(uncertainty),
+        cluster=cluster_codes(units, np.arange(len(index))),
         group=None if group is None else group[index],
     )
 
@@ -333,19 +402,14 @@ def _array_of_file(predictions: Predictions, name: str) -> Array:
     array = array_name(predictions, name)
     if array.startswith("uncertainty/"):
         return np.asarray(predictions.arrays[array], np.float64)
-    # Draws of a selection score are joined by the rule that its file states.
+    # Draws of a selection score are pooled by the rule in the header.
     many = predictions.draws > 1
     joined = pool([predictions]) if many else predictions
     return np.asarray(joined.arrays[array][0], np.float64)
 
 
-def _has_spread(predictions: Predictions) -> bool:
-    several = predictions.draws > 1 and "mean" in predictions.arrays
-    return several or "var" in predictions.arrays
-
-
 def is_computable(predictions: Predictions, name: str) -> bool:
-    """Return whether the predictions have what the uncertainty is computed from."""
+    """Return whether the uncertainty can be computed from the predictions."""
     missing = {
         "aleatoric": predictions.draws == 1,
         "epistemic": predictions.draws == 1,
@@ -353,6 +417,11 @@ def is_computable(predictions: Predictions, name: str) -> bool:
         "width": "lower" not in predictions.arrays,
     }
     return not missing.get(name, False)
+
+
+def _has_spread(predictions: Predictions) -> bool:
+    several = predictions.draws > 1 and "mean" in predictions.arrays
+    return several or "var" in predictions.arrays
 
 
 def _check_computable(predictions: Predictions, name: str) -> None:

@@ -1,10 +1,10 @@
-"""The sets of a plan: the one it is made on, and the others that it is applied to."""
+"""The sets of a plan: the one it is made on, and others that it is applied to."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from qualms.evaluate.scoring import Source
+from qualms.evaluate.scoring import Source, predictions_of
 from qualms.predictions import Predictions
 from qualms.referral._items import (
     ReferralItems,
@@ -20,10 +20,10 @@ class PlanSets(NamedTuple):
     """Files, and the sets of items that they hold."""
 
     names: list[str]
-    """Names of the files that tell them apart."""
+    """Distinct names of the files."""
     uncertainty: UncertaintySource
     items: ReferralItems
-    """The items that thresholds are chosen on."""
+    """The items on which thresholds are chosen."""
     others: list[ReferralItems]
 
 
@@ -40,12 +40,28 @@ def split_files(files: Sequence[Predictions], options: ReferralOptions) -> PlanS
     """Return the sets of the files; shifted items are sets of their own."""
     names = _names(files)
     uncertainty = uncertainty_source(files[0], options.uncertainty)
+    gallery = _gallery(files[0], options)
     items, *others = (
         part
         for file, name in zip(files, names, strict=True)
-        for part in split_by_shift(file, name, uncertainty)
+        for part in split_by_shift(file, name, uncertainty, gallery)
     )
     return PlanSets(names, uncertainty, items, others)
+
+
+def _gallery(first: Predictions, options: ReferralOptions) -> Predictions | None:
+    """Return the embeddings to search for neighbours; None for the file's own."""
+    if options.gallery is None:
+        return None
+    gallery = predictions_of(options.gallery)
+    for each in (first, gallery):
+        if each.task != "embedding":
+            raise ValueError(
+                f"{each.source} holds {each.task}; a gallery is for embeddings, leave"
+                " it out"
+            )
+    gallery.require_target()
+    return gallery
 
 
 def _check_same_kind(files: Sequence[Predictions]) -> None:
@@ -65,9 +81,9 @@ def _check_same_kind(files: Sequence[Predictions]) -> None:
 
 
 def _names(files: Sequence[Predictions]) -> list[str]:
-    """Return file names, with as much of the path as makes them differ.
+    """Return file names, with as much of the paths as is needed to make them differ.
 
-    A file that is given twice has its place in the list instead.
+    If a file is listed twice, names have their place in the list instead.
     """
     paths = [Path(file.source) for file in files]
     for depth in range(1, 12):

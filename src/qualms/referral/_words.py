@@ -25,15 +25,15 @@ from qualms.scores import aurc
 from qualms.wording import plural
 
 OTHERS = 4
-"""Other uncertainties whose AURC is listed, at most."""
+"""Most other uncertainties whose AURC is listed."""
 ARRAYS = ("target", "probs", "mean", "lower")
-"""Arrays that are the same in two files of the same predictions."""
+"""Arrays that are equal in two files of the same predictions."""
 
 
 def plan_warnings(
     plan: ReferralPlan, files: Sequence[Predictions], names: Sequence[str]
 ) -> Iterator[str]:
-    """Yield what a reader of the plan must know before using it."""
+    """Yield warnings for readers of the plan."""
     yield from _training_items(files[0], names[0])
     yield from _large_clusters(plan)
     for outcome in plan.outcomes:
@@ -43,18 +43,22 @@ def plan_warnings(
 
 
 def file_warnings(files: Sequence[Predictions], names: Sequence[str]) -> Iterator[str]:
-    """Yield the warnings that are about the files, whatever is asked for."""
+    """Yield the warnings about the files, which do not depend on the request."""
     yield from _training_items(files[0], names[0])
     yield from _items_shared_with(files, names)
 
 
 def file_notes(
-    items: ReferralItems, others: Sequence[ReferralItems], files: Sequence[Predictions]
+    items: ReferralItems,
+    others: Sequence[ReferralItems],
+    files: Sequence[Predictions],
+    options: ReferralOptions,
 ) -> Iterator[str]:
-    """Yield the notes that are about the files, whatever is asked for."""
+    """Yield the notes about the files, which do not depend on the request."""
     shifted = others[0].n if items.subset else 0
     yield from _chosen_on(items, shifted, files[0])
     yield from _clusters(items)
+    yield from _queries(items, options)
     yield from _unknown_classes(files)
     yield from dict.fromkeys(note for file in files for note in file.notes)
 
@@ -65,13 +69,14 @@ def plan_notes(
     files: Sequence[Predictions],
     options: ReferralOptions,
 ) -> Iterator[str]:
-    """Yield what explains the numbers; the plan was made on `items`."""
+    """Yield notes that explain the numbers of a plan that was made on `items`."""
     shifted = plan.outcomes[1].n if items.subset else 0
     yield from _chosen_on(items, shifted, files[0])
     yield from _other_choice(plan, items)
     yield from _other_uncertainties(plan.uncertainty, items, files[0])
     yield from _ties(plan, items)
     yield from _clusters(items)
+    yield from _queries(items, options)
     if options.by_group:
         yield from _missing_groups(files)
     yield from _unknown_classes(files)
@@ -79,7 +84,7 @@ def plan_notes(
 
 
 def _large_clusters(plan: ReferralPlan) -> Iterator[str]:
-    """Warn where all items together do worse than what is promised of clusters."""
+    """Warn if all items together miss the promise about clusters."""
     promise, outcome = plan.promise, plan.outcomes[0]
     if promise is None or not plan.clustered:
         return
@@ -91,9 +96,9 @@ def _large_clusters(plan: ReferralPlan) -> Iterator[str]:
             "than small ones"
         )
     for name, bound in promise.at_least.items():
-        kept = outcome.measure(name).kept
-        if kept.high < bound:
-            share, least = _percents(kept.value, bound)
+        estimate = outcome.measure(name).kept
+        if estimate.high < bound:
+            share, least = _percents(estimate.value, bound)
             yield (
                 f"on {outcome.label} itself all kept items together have {name} "
                 f"{share}, below the {least} promised of {PER_CLUSTER}: large "
@@ -114,8 +119,8 @@ def _missed(plan: ReferralPlan, outcome: Outcome) -> Iterator[str]:
                 f"{sure}"
             )
         else:
-            kept = outcome.measure(name).kept
-            share, least = _percents(kept.value, request.at_least[name])
+            estimate = outcome.measure(name).kept
+            share, least = _percents(estimate.value, request.at_least[name])
             yield (
                 f"on {outcome.label} the kept items have {name} {share}, below the "
                 f"{least} asked for {sure}"
@@ -137,6 +142,22 @@ def _fall(outcome: Outcome) -> Iterator[str]:
 
 def _percents(first: float, second: float) -> tuple[str, str]:
     return short_percent(first), short_percent(second)
+
+
+def _training_items(file: Predictions, name: str) -> Iterator[str]:
+    if file.header.split == "train":
+        yield (
+            f"{name} says that it holds training items: the network knows them, so "
+            "the plan is too good; use items that it was not trained on"
+        )
+
+
+def _items_shared_with(
+    files: Sequence[Predictions], names: Sequence[str]
+) -> Iterator[str]:
+    """Warn of other files that hold items of the first one."""
+    for other, name in zip(files[1:], names[1:], strict=True):
+        yield from _shared_items(files[0], other, names[0], name)
 
 
 def _shared_items(
@@ -164,24 +185,8 @@ def _shared_items(
         )
 
 
-def _training_items(file: Predictions, name: str) -> Iterator[str]:
-    if file.header.split == "train":
-        yield (
-            f"{name} says that it holds training items: the network knows them, so "
-            "the plan is too good; use items that it was not trained on"
-        )
-
-
-def _items_shared_with(
-    files: Sequence[Predictions], names: Sequence[str]
-) -> Iterator[str]:
-    """Yield what is wrong with other files that hold items of the first one."""
-    for other, name in zip(files[1:], names[1:], strict=True):
-        yield from _shared_items(files[0], other, names[0], name)
-
-
 def _chosen_on(items: ReferralItems, others: int, file: Predictions) -> Iterator[str]:
-    """Say which items the threshold was chosen on, where that needs a word.
+    """Yield notes on the items on which the threshold was chosen.
 
     `others` is the number of shifted items of the same file.
     """
@@ -199,7 +204,7 @@ def _chosen_on(items: ReferralItems, others: int, file: Predictions) -> Iterator
 
 
 def _other_choice(plan: ReferralPlan, items: ReferralItems) -> Iterator[str]:
-    """Tell the threshold that was not taken: without the promise, or with it."""
+    """Yield a note on the other threshold: without a promise, or with one."""
     request = plan.request
     if request.budget is None:
         if plan.observed is not None and plan.observed != plan.promised:
@@ -231,12 +236,12 @@ def _other_choice(plan: ReferralPlan, items: ReferralItems) -> Iterator[str]:
 def _other_uncertainties(
     source: UncertaintySource, items: ReferralItems, file: Predictions
 ) -> Iterator[str]:
-    """List the AURC of all uncertainties where the file brings any of its own."""
+    """Yield the AURC of all uncertainties if the file has any of its own."""
     own = own_uncertainties(file)
     if not own:
         return
     index = in_domain_items(file)
-    risk = items.loss if items.classes is None else 1.0 - items.correct
+    risk = 1.0 - items.correct if items.is_decided else items.loss
     area = {source.name: float(aurc(risk, items.uncertainty))}
     for name in dict.fromkeys((*own, usual_uncertainty(file))):
         if name not in area and (name in own or is_computable(file, name)):
@@ -260,7 +265,7 @@ def _cutoff(cutoff: Cutoff) -> str:
 
 
 def _ties(plan: ReferralPlan, items: ReferralItems) -> Iterator[str]:
-    """Tell how much of a budget is left because tied items are referred together."""
+    """Yield a note on the unused part of a budget, if tied items are the reason."""
     budget = plan.request.budget
     if budget is None or plan.request.confidence is not None:
         return
@@ -268,10 +273,10 @@ def _ties(plan: ReferralPlan, items: ReferralItems) -> Iterator[str]:
     unspent += plan.outcomes[0].kept
     if unspent <= 0:
         return
-    kept = items.uncertainty[items.uncertainty < plan.threshold]
-    tied = int((kept == kept.max()).sum())
+    uncertainty = items.uncertainty[items.uncertainty < plan.threshold]
+    tied = int((uncertainty == uncertainty.max()).sum())
     yield (
-        f"{tied} items share the uncertainty {kept.max():.4g} and are referred "
+        f"{tied} items share the uncertainty {uncertainty.max():.4g} and are referred "
         f"together or not at all, which leaves {unspent} referrals of the budget unused"
     )
 
@@ -290,6 +295,23 @@ def _unknown_classes(files: Sequence[Predictions]) -> Iterator[str]:
             noun = plural(count, "item")
             have = "has" if count == 1 else "have"
             yield f"{count} {noun} of {file.source} {have} no known class: left out"
+
+
+def _queries(items: ReferralItems, options: ReferralOptions) -> Iterator[str]:
+    """Yield notes on the search for neighbours, and on the unit of promises."""
+    if items.task != "embedding":
+        return
+    if options.gallery is not None:
+        yield (
+            "neighbours are sought in the gallery: what is promised is about new"
+            " queries of it"
+        )
+        return
+    yield (
+        "neighbours are sought among the items themselves, and two that are each"
+        " other's nearest are one cluster; with a gallery of other items (--gallery)"
+        " a promise is about single queries"
+    )
 
 
 def _clusters(items: ReferralItems) -> Iterator[str]:

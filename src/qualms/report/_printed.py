@@ -23,7 +23,10 @@ from qualms.wording import plural
 
 NOTES = 2
 """Notes under the main scores, at most."""
-_SHOWN = ("referral_accuracy", "referral_auroc", "risk_coverage", "coverage_by_target")
+_SHOWN = (
+    *("referral_accuracy", "referral_auroc", "referral_recall_at_1"),
+    *("risk_coverage", "coverage_by_target"),
+)
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _WIDTH = max(map(len, QUESTIONS.values())) + 1
 
@@ -151,8 +154,8 @@ def _items_words(result: Results) -> str:
         ("shifted",): "about shifted items only",
     }
     together = "about in-domain and shifted items together" if result.has_shift else ""
-    said = words.get(result.subsets, together)
-    return f"; {said}" if said else ""
+    about = words.get(result.subsets, together)
+    return f"; {about}" if about else ""
 
 
 def _print_curves(console: Console, result: Results) -> None:

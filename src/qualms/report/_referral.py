@@ -128,7 +128,11 @@ def _headline(plan: ReferralPlan) -> str:
     if request.budget is not None:
         text = f"refer at most {exact_percent(request.budget)} of the items"
     else:
-        scores = (f"{name} {exact_percent(x)}" for name, x in request.at_least.items())
+        names = {"accuracy": "R@1"} if plan.task == "embedding" else {}
+        scores = (
+            f"{names.get(name, name)} {exact_percent(x)}"
+            for name, x in request.at_least.items()
+        )
         text = f"the kept items must reach {' and '.join(scores)}"
     return f"[bold]Referral plan[/] from {escape(name)}: {text}"
 
@@ -150,14 +154,17 @@ def _promise_lines(plan: ReferralPlan) -> Iterator[str]:
         yield "Nothing is promised for new items: see the intervals below."
         return
     units = "clusters" if plan.clustered else "items"
+    of_queries = plan.task == "embedding"
     if plan.found:
         per = f", {PER_CLUSTER}" if plan.clustered else ""
-        yield f"Promise for new {units} like these{per}: {promise.words()}."
+        words = promise.words(of_queries=of_queries)
+        yield f"Promise for new {units} like these{per}: {words}."
     else:
         per = f" {PER_CLUSTER}" if plan.clustered else ""
         yield (
             f"The most that {promise.items:,} independent items can promise{per}: "
-            f"{promise.words(lower_percent)}, {_threshold(plan)}. The numbers below "
+            f"{promise.words(lower_percent, of_queries=of_queries)},"
+            f" {_threshold(plan)}. The numbers below "
             "are about that."
         )
         yield _remedy(plan)
@@ -218,13 +225,13 @@ def _measure_row(measure: Measure) -> tuple[str, str, str, str]:
     if together and not share:
         large = abs(measure.with_expert) >= LARGE
         together = digits(measure.with_expert, None if large else 3)
-    kept = _interval(measure.kept, share=share)
+    kept_items = _interval(measure.kept, share=share)
     if math.isnan(measure.kept.value):
-        kept = f"undefined: {measure.why}"
+        kept_items = f"undefined: {measure.why}"
     return (
         f"{ARROW[measure.better]} {measure.label}",
         _interval(measure.before, share=share),
-        kept,
+        kept_items,
         together,
     )
 
@@ -272,9 +279,10 @@ def _curve(outcome: Outcome) -> str:
     values = curve.y[: max(1, math.floor(0.9 * len(curve.y)))]
     first, last = float(values[0]), float(values[-1])
     line = sparkline(values, width=28)
-    if curve.name == "referral_accuracy":
+    shares = {"referral_accuracy": "accuracy", "referral_recall_at_1": "R@1"}
+    if label := shares.get(curve.name):
         change = f"{percent(first)} → {percent(last)}"
-        return f"accuracy kept {line} {change} referring 0 → 90%"
+        return f"{label} kept {line} {change} referring 0 → 90%"
     return f"error kept {line} {first:.3g} → {last:.3g} referring 0 → 90%"
 
 
@@ -290,7 +298,8 @@ def _groups(outcome: Outcome) -> Table:
             _interval(accuracy.kept, share=True) if group.kept else "none is kept",
         )
         rows.append(row)
-    heads = ("items", "referred", "accuracy referring none", "accuracy kept")
+    label = outcome.measure("accuracy").label
+    heads = ("items", "referred", f"{label} referring none", f"{label} kept")
     return _words_table(("group", *heads), rows)
 
 
@@ -305,7 +314,8 @@ def _offers(plan: ReferralPlan) -> Table:
         for offer in plan.offers
     ]
     promised = f"promised (confidence {plan.request.effective_confidence:g})"
-    heads = ("referred", "threshold", "accuracy kept", promised)
+    label = plan.outcomes[0].measure("accuracy").label
+    heads = ("referred", "threshold", f"{label} kept", promised)
     per = f", promised {PER_CLUSTER}" if plan.clustered else ""
     title = f"Other choices on {plan.outcomes[0].label}{per}"
     return _words_table(heads, rows, title=title)
@@ -376,7 +386,7 @@ def _departure_row(departure: Departure) -> tuple[str, ...]:
 
 
 def _items_to_refer(applied: AppliedPlan) -> Table:
-    heads = ("most uncertain first", "row", "uncertainty", "predicted")
+    heads = ("most uncertain first", "row", "uncertainty", applied.items.output)
     rows = [
         (str(item), f"{row:,}", digits(uncertainty), _predicted(predicted))
         for item, row, uncertainty, predicted, *_ in applied.items.first(LISTED)

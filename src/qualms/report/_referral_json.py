@@ -1,4 +1,4 @@
-"""Referral plans, and what they do on new items, as JSON (docs/refer.md)."""
+"""Referral plans, and what they do on new items, as JSON (docs/plan_files.md)."""
 
 import math
 from dataclasses import asdict

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from qualms.evaluate.benchmark_results import BenchmarkResults
+from qualms.evaluate.uncertainty_ranking import UNCERTAINTY
 from qualms.labels import Label, Labels, Wanted
 from qualms.published import Published, published
 from qualms.report.judged import DEVIATION, NOT_PRINTED, table_cell
-from qualms.report.table import Column, Table, TableLine
+from qualms.report.table import Column, Table, TableCell, TableLine
 from qualms.results import Result, ResultsTable
 from qualms.study import RunPlan
 
@@ -35,7 +36,7 @@ class LayoutColumn:
     """Factor that gives numbers the unit."""
     decimals: int | None = None
     released: bool = False
-    """Whether it shows ours by the rule of the paper's released code."""
+    """True to show our numbers by the rule of the paper's released code."""
 
 
 class Section(NamedTuple):
@@ -78,14 +79,18 @@ class Layout:
     spread: str = DEVIATION
     """The kind of spread beside a mean."""
     compares: bool = True
-    """Whether ours by the rule of the released code is compared with the paper's."""
+    """True to compare our numbers by the released code's rule with the paper's."""
     marked: bool = True
-    """Whether the best row of each column is marked; rows are ranked on one variant."""
+    """True to mark the best row of each column."""
+    among_uncertainties: bool = False
+    """True if lines are the uncertainties of all rows, and the best of them is marked;
+    false to mark the best of the rows with an uncertainty of the same name. Lines are
+    ranked on one variant."""
     notes: tuple[str, ...] = ()
     published_notes: tuple[str, ...] = ()
     """Notes on published numbers, for tables that show any."""
     main: bool = False
-    """Whether it is shown even where not all tables are asked for."""
+    """True to show it even where not all tables are asked for."""
 
 
 def layout_table(
@@ -166,7 +171,7 @@ def _coverage_notes(lines: Sequence[TableLine], columns: int) -> tuple[str, ...]
 def published_number(
     results: BenchmarkResults,
     numbers: ResultsTable | None,
-    ours: Result,
+    judged: Result,
     *,
     across: Sequence[str] = (),
 ) -> Result | None:
@@ -179,7 +184,7 @@ def published_number(
         return None
     shared = [name for name in numbers.labels if name in results.table.labels]
     names = [name for name in shared if name not in across]
-    return numbers.get(**{name: ours.labels.get(name) for name in names})
+    return numbers.get(**{name: judged.labels.get(name) for name in names})
 
 
 def published_of(results: BenchmarkResults) -> Published | None:
@@ -249,10 +254,10 @@ def _line(  # noqa: PLR0913 - the parts of a line
     cells = []
     for column in columns:
         wanted = {**layout.where, **section.labels, **line, **column.labels}
-        ours = results.result(**wanted)
-        number = published_number(results, numbers, ours, across=layout.across)
+        judged = results.result(**wanted)
+        number = published_number(results, numbers, judged, across=layout.across)
         cell = table_cell(
-            ours,
+            judged,
             spread=layout.spread,
             scale=column.scale,
             number=number,
@@ -260,7 +265,9 @@ def _line(  # noqa: PLR0913 - the parts of a line
         )
         if not layout.marked:
             cell = replace(cell, best=False, tied=False)
-        same = number is None or _agree(number, ours, layout.across)
+        elif layout.among_uncertainties:
+            cell = _marked_among_uncertainties(results, judged, cell)
+        same = number is None or _agree(number, judged, layout.across)
         if not (layout.compares and same):
             cell = replace(cell, released=None)
         cells.append(cell)
@@ -273,6 +280,17 @@ def _line(  # noqa: PLR0913 - the parts of a line
         beyond=row is not None and row.beyond,
         keys={**_scalars(section.labels), **labels},
     )
+
+
+def _marked_among_uncertainties(
+    results: BenchmarkResults, judged: Result, cell: TableCell
+) -> TableCell:
+    """Return a cell that is marked by its rank among the uncertainties of all rows."""
+    ranking = results.among_uncertainties(judged)
+    if ranking is None or ranking.reason:
+        return replace(cell, best=False, tied=False)
+    own = str(judged.labels["row"]), judged.labels.get(UNCERTAINTY)
+    return replace(cell, best=ranking.is_best(*own), tied=ranking.may_be_best(*own))
 
 
 def _agree(one: Result, other: Result, names: Sequence[str]) -> bool:

@@ -1,7 +1,7 @@
 """A table of the uncertainties that methods, such as one from outside, have themselves.
 
-Their numbers have the label `uncertainty`; those of the built-in uncertainty of the
-same rows, which have no such label, stand above them.
+Their numbers have the label `uncertainty`; those of the built-in uncertainty, which
+have no such label, stand above them. All are ranked together by each score.
 """
 
 from collections.abc import Collection, Sequence
@@ -9,12 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from qualms.evaluate.benchmark_results import BenchmarkResults
+from qualms.evaluate.uncertainty_ranking import UNCERTAINTY
 from qualms.labels import Label, Labels
 from qualms.report.layout import Layout, LayoutColumn, Wishes, layout_table
 from qualms.report.table import Table
 from qualms.study import RunPlan, Variant
-
-LABEL = "uncertainty"
 
 
 def own_uncertainty_table(  # noqa: PLR0913 - what differs between benchmarks
@@ -26,6 +25,7 @@ def own_uncertainty_table(  # noqa: PLR0913 - what differs between benchmarks
     usual: Collection[Label] = (),
     where: Wishes | None = None,
     by: tuple[str, ...] = (),
+    every_row: bool = False,
     **table: Any,
 ) -> Table | None:
     """Return the table of a variant; None if no method has uncertainties of its own.
@@ -38,18 +38,20 @@ def own_uncertainty_table(  # noqa: PLR0913 - what differs between benchmarks
         usual: Names of uncertainties that all methods of the task have.
         where: Further labels of all numbers, such as an alpha.
         by: Further labels whose values are lines, such as an aggregation.
+        every_row: Whether rows without uncertainties of their own stand in it too.
         **table: `about`, `simulated` and `keys` of `layout_table`.
     """
     numbers = results.table.where(variant=variant.name, **(where or {}))
-    names = numbers.distinct(LABEL)
+    names = numbers.distinct(UNCERTAINTY)
     own = [name for name in names if name not in usual]
-    rows = numbers.where(**{LABEL: own}).distinct("row") if own else ()
-    if not rows:
+    if not own:
         return None
+    with_own = numbers.where(**{UNCERTAINTY: own}).distinct("row")
+    rows = numbers.distinct("row") if every_row else with_own
 
     def words(plan: RunPlan, labels: Labels) -> tuple[str, ...]:
         others = (str(labels.get(name, "")) for name in by)
-        name = str(labels.get(LABEL, built_in))
+        name = str(labels.get(UNCERTAINTY, built_in))
         return (plan.row(str(labels["row"])).label, name, *others)
 
     layout = Layout(
@@ -59,16 +61,15 @@ def own_uncertainty_table(  # noqa: PLR0913 - what differs between benchmarks
         where={
             "variant": variant.name,
             "row": rows,
-            LABEL: (*names, *([None] if built_in else [])),
+            UNCERTAINTY: (*names, *([None] if built_in else [])),
             **(where or {}),
         },
-        lines=("row", LABEL, *by),
+        lines=("row", UNCERTAINTY, *by),
         line_labels=words,
-        left=("method", LABEL, *("over" for _ in by)),
+        left=("method", UNCERTAINTY, *("over" for _ in by)),
         printed_in=None,
         compares=False,
-        # Rows are ranked among those with an uncertainty of the same name.
-        marked=False,
+        among_uncertainties=True,
         main=True,
     )
     filled = layout_table(results, layout, **table)

@@ -6,16 +6,20 @@ intercept below 0 that they are too high on the whole.
 """
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 
-from qualms.arrays import Array, Flags
+from qualms.arrays import Array, Flags, Index
+from qualms.jit import jit
 from qualms.scores._about import as_score
+from qualms.scores._sums import plain_dot
 from qualms.scores.arguments import FLOOR, flags, vector
 from qualms.scores.influence import Influence, few_of_a_kind, undefined
+from qualms.scores.ties import ranked_items
 
 __all__ = [
     "CalibrationCurve",
@@ -25,14 +29,19 @@ __all__ = [
 ]
 
 STEPS = 200
-"""Of Newton's method, each halved until the likelihood grows."""
+"""Most steps of Newton's method, each halved until the likelihood grows."""
 SETTLED = 1e-10
+MANY, SPARSE = 1 << 16, 17
+"""From so many items on, Newton's method begins where every 17th item alone ends it.
+Files may alternate between kinds of items, and seldom by 17 of them."""
+BLOCK = 1 << 10
+"""Items that are summed before their sum is added to others."""
 NARROWEST = 0.02
 """Least standard deviation of the Gaussian that smooths a curve."""
 REACH = 4.0
-"""Items further away than so many standard deviations do not count."""
+"""Largest distance, in standard deviations, of items that count."""
 FEWEST_NEAR = 5.0
-"""Items that a point of a curve needs, by their weight."""
+"""Least effective number of items for a point of a curve."""
 ONE_KIND = "there must be items of both kinds, positive and negative"
 SEPARATED = (
     "a threshold separates positive from negative items without an error, or all "
@@ -41,12 +50,23 @@ SEPARATED = (
 
 
 class CalibrationCurve(NamedTuple):
-    """How often items with a predicted probability are positive."""
+    """The share of positive items by predicted probability."""
 
     share: Array
-    """(K,) at each probability; nan where there are too few items."""
+    """(K,) shares at each probability; nan where there are too few items."""
     weight: Array
-    """(K, N) of each item in the share; its sum is 1."""
+    """(K, N) weight of each item in the share; weights sum to 1."""
+
+
+class LocalShare(NamedTuple):
+    """A point of a calibration curve, and the items around it."""
+
+    share: float
+    """Number of positive items among them."""
+    items: Index
+    """(n,) their numbers."""
+    weight: Array
+    """(n,) of each of them in the share; its sum is 1."""
 
 
 def _slope_influence(prob: ArrayLike, positive: ArrayLike) -> Influence:
@@ -54,22 +74,35 @@ def _slope_influence(prob: ArrayLike, positive: ArrayLike) -> Influence:
     reason = _why_undefined(logits, truth)
     if reason:
         return undefined(reason)
-    design = np.column_stack([np.ones(len(logits)), logits])
-    fitted = _fitted(design, truth)
-    chance = expit(design @ fitted)
-    weight = chance * (1.0 - chance)
-    inverse = np.linalg.inv((design.T * weight) @ design)
-    change = design @ inverse
-    # The leverage of an item: it draws the line to itself (HC3; MacKinnon & White).
-    leverage = weight * np.einsum("nk,nk->n", change, design)
+    intercept, slope = _fitted(logits, truth)
+    _, _, curvature = _logistic_loss(logits, truth, intercept, slope)
+    inverse = np.asarray(np.linalg.inv(curvature), np.float64)
+    change = _changes(logits, truth, intercept, slope, inverse)
     return Influence(
-        value=float(fitted[1]),
-        values=_centred(change[:, 1] * (truth - chance) / (1.0 - leverage)),
+        value=slope,
+        values=_centred(change),
         scale="linear",
         low=-math.inf,
         high=math.inf,
         uncompared=few_of_a_kind(_smaller(truth)),
     )
+
+
+@jit
+def _changes(
+    logits: Array, truth: Flags, intercept: float, slope: float, inverse: Array
+) -> Array:
+    """Return (N,) what each item changes in the slope of the line."""
+    change = np.empty(len(logits))
+    for item in range(len(logits)):
+        x = logits[item]
+        chance = 1.0 / (1.0 + math.exp(-(intercept + slope * x)))
+        # The leverage of an item: it draws the line to itself (HC3; MacKinnon & White).
+        spread = inverse[0, 0] + x * (2.0 * inverse[0, 1] + inverse[1, 1] * x)
+        leverage = chance * (1.0 - chance) * spread
+        own = inverse[1, 0] + inverse[1, 1] * x
+        change[item] = own * (truth[item] - chance) / (1.0 - leverage)
+    return change
 
 
 @as_score(
@@ -92,8 +125,7 @@ def calibration_slope(prob: ArrayLike, positive: ArrayLike) -> float:
     logits, truth = _logits_and_truth(prob, positive)
     if _why_undefined(logits, truth):
         return math.nan
-    design = np.column_stack([np.ones(len(logits)), logits])
-    return float(_fitted(design, truth)[1])
+    return _fitted(logits, truth)[1]
 
 
 def _intercept_influence(prob: ArrayLike, positive: ArrayLike) -> Influence:
@@ -120,7 +152,7 @@ def _intercept_influence(prob: ArrayLike, positive: ArrayLike) -> Influence:
     influence=_intercept_influence,
 )
 def calibration_intercept(prob: ArrayLike, positive: ArrayLike) -> float:
-    """Return what is added to the logit of P(y=1), `prob` (N,), to be right on average.
+    """Return the shift of the logit of P(y=1), `prob` (N,), that is right on average.
 
     Calibration in the large: the intercept of logistic regression with a slope of 1. It
     is best at 0; below it predictions are too high. Undefined, nan, with items of one
@@ -138,46 +170,66 @@ def calibration_intercept(prob: ArrayLike, positive: ArrayLike) -> float:
 def calibration_curve(
     prob: ArrayLike, positive: ArrayLike, at: ArrayLike
 ) -> CalibrationCurve:
-    """Return how often items are positive at the probabilities `at` (K,).
+    """Return the share of positive items at the probabilities `at` (K,).
 
     Local linear regression with a Gaussian kernel (Fan & Gijbels, 1996), which has no
-    bias where predictions are calibrated, since the curve is then a line. The standard
+    bias if predictions are calibrated, because the curve is then a line. The standard
     deviation is 0.9 min(sd, IQR / 1.34) N^(-1/4), at least 0.02.
 
     >>> curve = calibration_curve([0.5] * 8, [1, 0] * 4, [0.1, 0.5])
     >>> curve.share
     array([nan, 0.5])
     """
-    values = vector("prob", prob)
-    truth = flags("positive", positive, length=len(values)).astype(np.float64)
     points = vector("at", at)
-    width = _bandwidth(values)
-    weight = np.full((len(points), len(values)), 0.0)
+    weight = np.zeros((len(points), len(vector("prob", prob))))
     share = np.full(len(points), np.nan)
-    for number, point in enumerate(points):
-        local = _local_weights(values - point, width)
+    for number, local in enumerate(local_shares(prob, positive, points)):
         if local is not None:
-            weight[number] = local
-            share[number] = min(max(float(local @ truth), 0.0), 1.0)
+            share[number] = local.share
+            weight[number, local.items] = local.weight
     return CalibrationCurve(share, weight)
 
 
+def local_shares(
+    prob: ArrayLike, positive: ArrayLike, at: Array
+) -> Iterator[LocalShare | None]:
+    """Yield a point of `calibration_curve` at a time; None where items are too few.
+
+    The weights of all points of ten million items would not fit into memory.
+    """
+    values = vector("prob", prob)
+    truth = flags("positive", positive, length=len(values))
+    width, order = _bandwidth(values), ranked_items(values).order
+    ordered, outcome = values[order], truth[order].astype(np.float64)
+    for point in at:
+        ends = [point - REACH * width, point + REACH * width]
+        near = slice(*np.searchsorted(ordered, ends))
+        weight = _local_weights(ordered[near] - point, width)
+        if weight is None:
+            yield None
+        else:
+            share = min(max(plain_dot(weight, outcome[near]), 0.0), 1.0)
+            yield LocalShare(share, order[near], weight)
+
+
 def _local_weights(away: Array, width: float) -> Array | None:
-    """Return the weight (N,) of items so far `away`; None with too few of them."""
-    near = np.abs(away) <= REACH * width
-    kernel = np.where(near, np.exp(-0.5 * np.square(away / width)), 0.0)
+    """Return the weights of items by their distance `away` (N,); None if too few."""
+    kernel = np.exp(-0.5 * np.square(away / width))
     total = float(kernel.sum())
     if total < FEWEST_NEAR:
         return None
-    mean = float(kernel @ away) / total
-    spread = float(kernel @ np.square(away - mean))
-    flat = kernel / total
-    # Where all items are on one side, a line beyond them would say more than they do.
-    outside = away[near].min() > 0.0 or away[near].max() < 0.0
+    mean = plain_dot(kernel, away) / total
+    away_from_mean = away - mean
+    local = kernel * away_from_mean
+    spread = plain_dot(local, away_from_mean)
+    kernel /= total
+    # With all items on one side, the line would be an extrapolation.
+    outside = away[0] > 0.0 or away[-1] < 0.0
     if outside or spread <= 1e-12 * total:
-        return flat
-    local: Array = flat - mean * kernel * (away - mean) / spread
-    return local
+        return kernel
+    local *= mean / spread
+    kernel -= local
+    return kernel
 
 
 def _bandwidth(values: Array) -> float:
@@ -214,32 +266,79 @@ def _centred(values: Array) -> Array:
     return centred
 
 
-def _fitted(design: Array, truth: Flags) -> Array:
-    """Return the coefficients of logistic regression, by Newton's method."""
-    fitted = np.zeros(design.shape[1])
-    loss = _loss(design @ fitted, truth)
+def _fitted(logits: Array, truth: Flags) -> tuple[float, float]:
+    """Return intercept and slope of logistic regression, by Newton's method."""
+    fitted = np.array(_start(logits, truth))
+    loss, slope, curvature = _logistic_loss(logits, truth, *fitted)
     for _ in range(STEPS):
-        chance = expit(design @ fitted)
-        slope = design.T @ (chance - truth)
-        curvature = (design.T * (chance * (1.0 - chance))) @ design
         step, size = np.linalg.solve(curvature, slope), 1.0
         while True:
-            after = _loss(design @ (fitted - size * step), truth)
+            after, slope, curvature = _logistic_loss(
+                logits, truth, *(fitted - size * step)
+            )
             if after <= loss * (1.0 + 1e-12) or size < 1e-9:
                 break
             size /= 2.0
         fitted, loss = fitted - size * step, after
         if np.abs(size * step).max() <= SETTLED * max(1.0, np.abs(fitted).max()):
             break
-    return fitted
+    return float(fitted[0]), float(fitted[1])
 
 
-def _loss(log_odds: Array, truth: Flags) -> float:
-    return float(np.logaddexp(0.0, np.where(truth, -log_odds, log_odds)).sum())
+def _start(logits: Array, truth: Flags) -> tuple[float, float]:
+    """Return the start of Newton's method: the result for a sample of many items."""
+    if len(logits) < MANY:
+        return 0.0, 0.0
+    some, kind = logits[::SPARSE].copy(), truth[::SPARSE].copy()
+    return (0.0, 0.0) if _why_undefined(some, kind) else _fitted(some, kind)
+
+
+class _LogisticLoss(NamedTuple):
+    """The loss of logistic regression, with its derivatives."""
+
+    loss: float
+    slope: Array
+    """(2,) first derivative."""
+    curvature: Array
+    """(2, 2) second derivative."""
+
+
+def _logistic_loss(
+    logits: Array, truth: Flags, intercept: float, slope: float
+) -> _LogisticLoss:
+    """Return the loss of a line on the logit scale, and its derivatives."""
+    sums = _sums(logits, truth, intercept, slope)
+    return _LogisticLoss(
+        float(sums[0]), sums[1:3], np.array([[sums[3], sums[4]], [sums[4], sums[5]]])
+    )
+
+
+@jit
+def _sums(logits: Array, truth: Flags, intercept: float, slope: float) -> Array:
+    """Return (6,) sums over items: loss, two first and three second derivatives."""
+    total = np.zeros(6)
+    for start in range(0, len(logits), BLOCK):
+        part = np.zeros(6)  # sums of sums lose fewer digits
+        for item in range(start, min(start + BLOCK, len(logits))):
+            x = logits[item]
+            log_odds = intercept + slope * x
+            small = math.exp(-abs(log_odds))
+            chance = (1.0 if log_odds >= 0.0 else small) / (1.0 + small)
+            off = chance - truth[item]
+            weight = small / (1.0 + small) ** 2
+            against = -log_odds if truth[item] else log_odds
+            part[0] += max(against, 0.0) + math.log1p(small)
+            part[1] += off
+            part[2] += off * x
+            part[3] += weight
+            part[4] += weight * x
+            part[5] += weight * x * x
+        total += part
+    return total
 
 
 def _shift(logits: Array, truth: Flags) -> float:
-    """Return what makes the mean probability the share of positive items."""
+    """Return the shift of logits that makes the mean probability the positive share."""
     from scipy.optimize import brentq
 
     def excess(shift: float) -> float:

@@ -1,16 +1,18 @@
 """Retrieval beyond the nearest item: among the k nearest, and in a gallery.
 
-Similarity is the cosine, in float64. By default items are sought among the others of
-their own file; a gallery is another set of items. Where items are equally near, a hit
+Similarity is the cosine, in float64. By default the neighbours of an item are the other
+items of its file; a gallery is another set of items. If items are equally near, a hit
 is the expectation over a random order of them, as for `recall_at_1`.
 """
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from qualms.arrays import Array, Index
+from qualms.arrays import Array, Flags, Index
+from qualms.jit import jit
 from qualms.scores._about import as_score
 from qualms.scores._neighbours import TIE, unit
 from qualms.scores.arguments import matrix
@@ -18,7 +20,9 @@ from qualms.scores.arguments import matrix
 __all__ = [
     "Nearest",
     "RightRanks",
+    "average_precisions",
     "hits_within",
+    "map_at_r",
     "nearest_items",
     "recall_at_k",
     "right_ranks",
@@ -26,22 +30,22 @@ __all__ = [
 
 BLOCK = 128
 _NOWHERE = -2.0
-"""Further away than any cosine."""
+"""A value below any cosine."""
 
 
 class RightRanks(NamedTuple):
-    """Where the nearest item of its own class stands for each item, (N,) each."""
+    """Rank of the nearest item of the same class for each item, (N,) each."""
 
     ahead: Index
-    """Items of other classes that are nearer."""
+    """Number of items of other classes that are nearer."""
     wrong: Index
-    """Items of other classes that are as near."""
+    """Number of items of other classes that are equally near."""
     right: Index
-    """Items of the same class that are as near; 0 where there is none at all."""
+    """Number of items of the same class that are equally near; 0 if it has no other."""
 
 
 class Nearest(NamedTuple):
-    """The items that are nearest to some of them, (Q, k) each, the nearest first."""
+    """The nearest items of some items, (Q, k) each, the nearest first."""
 
     item: Index
     cosine: Array
@@ -85,14 +89,39 @@ def right_ranks(
     gallery_target: ArrayLike | None = None,
     block: int = BLOCK,
 ) -> RightRanks:
-    """Return how many items come before, and beside, the nearest one of the same class.
+    """Return the rank of the nearest item of the same class, for each item.
 
-    `embedding` is (N, D), `target` (N,). They are sought in `gallery` (G, D) with
-    `gallery_target` (G,); without one among the other items, never the item itself.
+    `embedding` is (N, D), `target` (N,). Neighbours are searched in `gallery` (G, D)
+    with `gallery_target` (G,), or without one among the other items of the file.
 
     >>> right_ranks([[1, 0], [1, 0.1], [0, 1], [1, 0.2]], [0, 1, 1, 0]).ahead
     array([1, 2, 1, 1])
     """
+    searched = _searched(
+        embedding, target, gallery=gallery, gallery_target=gallery_target, block=block
+    )
+    counts = [_count_ranks(near, alike) for near, alike in searched]
+    return RightRanks(*np.concatenate(counts, axis=1))
+
+
+class _Searched(NamedTuple):
+    """Some queries, with their similarity to all candidates."""
+
+    near: Array
+    """(B, G) cosines; below any cosine for the query itself."""
+    alike: Flags
+    """(B, G) True for candidates of the class of the query."""
+
+
+def _searched(
+    embedding: ArrayLike,
+    target: ArrayLike,
+    *,
+    gallery: ArrayLike | None,
+    gallery_target: ArrayLike | None,
+    block: int,
+) -> Iterator[_Searched]:
+    """Yield the similarities of `block` queries at a time."""
     queries = unit(matrix("embedding", np.asarray(embedding)))
     if (gallery is None) != (gallery_target is None):
         raise ValueError("a gallery must have both its embedding and its target")
@@ -105,7 +134,6 @@ def right_ranks(
         )
     truth, classes = _class_numbers(target, target if within else gallery_target)
     _check_lengths((queries, truth), (candidates, classes))
-    ranks = np.zeros((3, len(queries)), np.int64)
     for start in range(0, len(queries), block):
         rows = np.arange(start, min(start + block, len(queries)))
         near = queries[rows] @ candidates.T
@@ -113,12 +141,11 @@ def right_ranks(
         if within:
             positions = np.arange(len(rows)), rows
             near[positions], alike[positions] = _NOWHERE, False
-        ranks[:, rows] = _count_ranks(near, alike)
-    return RightRanks(*ranks)
+        yield _Searched(near, alike)
 
 
 def _count_ranks(near: Array, alike: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return (3, B) the counts of `RightRanks` from similarities (B, G)."""
+    """Return the counts (3, B) of `RightRanks` from similarities (B, G)."""
     best = np.where(alike, near, _NOWHERE).max(axis=1, keepdims=True)
     tied = (np.abs(near - best) <= TIE) & (near > _NOWHERE)
     ahead = near > best + TIE
@@ -127,7 +154,7 @@ def _count_ranks(near: Array, alike: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 
 def hits_within(ranks: RightRanks, k: int) -> Array:
-    """Return (N,) chance that one of the `k` nearest items is of the same class.
+    """Return the chance (N,) that one of the `k` nearest items is of the same class.
 
     >>> hits_within(RightRanks(*np.array([[0, 1], [1, 0], [1, 1]])), 1)
     array([0.5, 0. ])
@@ -137,7 +164,7 @@ def hits_within(ranks: RightRanks, k: int) -> Array:
     ahead, wrong, right = ranks
     missed = np.ones(len(ahead))
     for place in range(k):
-        # The next place goes to one of the items that are left of those equally near.
+        # The next place goes to one of the remaining equally near items.
         left = wrong + right - place
         share = np.maximum(wrong - place, 0) / np.maximum(left, 1)
         missed = np.where((place < k - ahead) & (left > 0), missed * share, missed)
@@ -160,8 +187,105 @@ def recall_at_k(embedding: ArrayLike, target: ArrayLike, *, k: int = 5) -> float
     return float(hits_within(right_ranks(embedding, target), k).mean())
 
 
+def average_precisions(
+    embedding: ArrayLike,
+    target: ArrayLike,
+    *,
+    gallery: ArrayLike | None = None,
+    gallery_target: ArrayLike | None = None,
+    block: int = BLOCK,
+) -> Array:
+    """Return (N,) average precision of each item among its R nearest ones.
+
+    R is the number of candidates of its class. With a candidate of its class at place i
+    the precision there is the share of its class among the first i; the average is over
+    R places, those of other classes counting 0. Arguments are those of `right_ranks`;
+    an item without candidates of its class has 0.
+
+    >>> average_precisions([[1, 0], [1, 0.1], [0, 1], [1, 0.2]], [0, 1, 1, 0])
+    array([0., 0., 0., 0.])
+    >>> average_precisions([[1, 0], [1, 0.1], [0, 1], [1, 0.2]], [0, 0, 1, 0])
+    array([1., 1., 0., 1.])
+    """
+    searched = _searched(
+        embedding, target, gallery=gallery, gallery_target=gallery_target, block=block
+    )
+    values = [_average_precisions(near, alike, TIE) for near, alike in searched]
+    return np.concatenate(values)
+
+
+@jit
+def _average_precisions(near: Array, alike: Flags, tie: float) -> Array:
+    """Return (B,) average precisions among the nearest of (B, G) candidates.
+
+    Candidates that are equally near count as in a random order of them: of t with r of
+    the class, the one at place j has it with probability r / t, and then (j - 1)(r - 1)
+    / (t - 1) of those before it are expected to have it, too.
+    """
+    values = np.zeros(len(near))
+    for query in range(len(near)):
+        sought = int(np.count_nonzero(alike[query]))
+        if not sought:
+            continue
+        least = np.partition(near[query], near.shape[1] - sought)[
+            near.shape[1] - sought
+        ]
+        among = np.flatnonzero(near[query] >= least - tie)
+        order = among[np.argsort(-near[query][among])]
+        ahead = right = start = 0
+        total = 0.0
+        while start < len(order) and ahead < sought:
+            stop = start + 1
+            while (
+                stop < len(order)
+                and near[query, order[stop - 1]] - near[query, order[stop]] <= tie
+            ):
+                stop += 1
+            tied = stop - start
+            among_tied = int(np.count_nonzero(alike[query][order[start:stop]]))
+            for place in range(min(tied, sought - ahead)):
+                expected = 0.0
+                if tied > 1:
+                    expected = place * (among_tied - 1) / (tied - 1)
+                precision = (right + 1 + expected) / (ahead + place + 1)
+                total += among_tied / tied * precision
+            ahead += tied
+            right += among_tied
+            start = stop
+        values[query] = total / sought
+    return values
+
+
+@as_score(label="MAP@R", better="higher", items=average_precisions)
+def map_at_r(
+    embedding: ArrayLike,
+    target: ArrayLike,
+    *,
+    gallery: ArrayLike | None = None,
+    gallery_target: ArrayLike | None = None,
+    block: int = BLOCK,
+) -> float:
+    """Return the mean average precision at R (Musgrave et al., 2020).
+
+    `embedding` is (N, D), `target` (N,). Unlike R@1 it rewards that all items of a
+    class are near, those of `average_precisions`.
+
+    >>> map_at_r([[1, 0], [1, 0.1], [0, 1], [1, 0.2]], [0, 0, 1, 0])
+    0.75
+    """
+    return float(
+        average_precisions(
+            embedding,
+            target,
+            gallery=gallery,
+            gallery_target=gallery_target,
+            block=block,
+        ).mean()
+    )
+
+
 def _class_numbers(target: ArrayLike, other: ArrayLike | None) -> tuple[Index, Index]:
-    """Return both targets in the same numbers."""
+    """Return both targets with common numbers."""
     targets = [np.asarray(target), np.asarray(other)]
     for name, array in zip(("target", "gallery_target"), targets, strict=True):
         if array.ndim != 1 or not len(array):

@@ -1,8 +1,8 @@
-"""How well a score separates the positive items from the negative ones.
+"""Separation of positive and negative items by a score: ROC and precision-recall.
 
 `score` (N,) is any real number, larger meaning more positive: a probability, an
 uncertainty, a distance. `positive` (N,) is boolean. Only the order of the scores
-matters. Tied scores are one threshold, taken whole, so item order never matters.
+matters. Tied scores are one threshold, so item order never matters.
 """
 
 import math
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 REACH = 3.0
-"""Standard errors of a threshold's rank between thresholds that tell its slope."""
+"""Distance of the thresholds for a slope, in standard errors of a threshold's rank."""
 ONE_KIND = "there must be items of both kinds, positive and negative"
 
 
@@ -62,8 +62,8 @@ class PrecisionRecallCurve(NamedTuple):
 def _threshold_change(level: Array, truth: Flags, tpr: float, rate: float) -> Array:
     """Return the change (N,) of the false positive rate due to each item.
 
-    A negative item is passed or not; a positive one moves the threshold, by which the
-    rate changes as it does between thresholds a little below and above.
+    A negative item is counted or not; a positive one moves the threshold, and the rate
+    changes by the slope between thresholds a little below and above.
     """
     positive_levels = np.sort(level[truth])[::-1]
     negative_levels = np.sort(level[~truth])
@@ -91,7 +91,7 @@ def auroc_influence(score: ArrayLike, positive: ArrayLike) -> Influence:
 def weighted_auroc_influence(
     score: ArrayLike, positive_weight: ArrayLike, negative_weight: ArrayLike
 ) -> Influence:
-    """Return the same where items are positive and negative by weights (N,)."""
+    """Return the same for items that are positive and negative by weights (N,)."""
     values = vector("score", score)
     return placed(
         values,
@@ -119,7 +119,7 @@ def fpr_at_tpr_influence(
     if truth.all() or not truth.any():
         return undefined(ONE_KIND)
     rank = ranked_items(values)
-    # By level rather than value: what is tied passes a threshold together.
+    # Levels instead of values: tied items pass a threshold together.
     level = levels(rank).astype(np.float64)
     value = fpr_at_tpr(values, truth, tpr=tpr)
     return Influence(
@@ -149,9 +149,8 @@ def weighted_auroc(
 ) -> float:
     """Return the AUROC of items that are positive and negative by weights (N,), >= 0.
 
-    Equals `auroc` of a set in which every item is repeated as often as its weights
-    say, so items may also be partly positive. Undefined, nan, when either kind has no
-    weight at all.
+    Equals `auroc` of a set in which every item is repeated according to its weights, so
+    items may also be partly positive. Undefined, nan, if either kind has no weight.
 
     >>> weighted_auroc([0.1, 0.4, 0.8], [0.0, 1.0, 2.0], [2.0, 1.0, 0.0])
     0.9444444444444444
@@ -230,7 +229,7 @@ def precision_recall_curve(
 
 
 def auroc_by_rule(score: ArrayLike, positive: ArrayLike, *, tie: float = TIE) -> float:
-    """Return `auroc` with another rule for ties; 0 ties what is equal to the bit."""
+    """Return `auroc` with another tolerance for ties; 0 ties only identical values."""
     values = vector("score", score)
     truth = flags("positive", positive, length=len(values))
     rank = ranked_items(values, tie=tie)
@@ -238,13 +237,13 @@ def auroc_by_rule(score: ArrayLike, positive: ArrayLike, *, tie: float = TIE) ->
 
 
 def auprc_by_rule(score: ArrayLike, positive: ArrayLike, *, tie: float = TIE) -> float:
-    """Return `auprc` with another rule for ties; 0 ties what is equal to the bit."""
+    """Return `auprc` with another tolerance for ties; 0 ties only identical values."""
     precision, recall, _ = _precision_recall(score, positive, tie)
     return plain_dot(np.diff(recall), precision[1:] + precision[:-1]) / 2
 
 
 class _Above(NamedTuple):
-    """How many items lie at or above each distinct threshold, descending."""
+    """Numbers of items at or above each distinct threshold, descending."""
 
     true: Array
     false: Array
@@ -281,11 +280,24 @@ def _concordance(rank: Ranked, positives: Array, negatives: Array) -> float:
     pairs = positives.sum() * negatives.sum()
     if pairs == 0.0:
         return float("nan")
-    order, start = rank
-    positive = np.add.reduceat(positives[order], start[:-1])
-    negative = np.add.reduceat(negatives[order], start[:-1])
-    below = np.cumsum(negative) - negative / 2
-    return float(plain_dot(positive, below) / pairs)
+    return _pairs_won(positives, negatives, *rank) / float(pairs)
+
+
+@jit
+def _pairs_won(positives: Array, negatives: Array, order: Index, start: Index) -> float:
+    """Return the weight of pairs in the right order; tied ones count half."""
+    won, part, below = 0.0, 0.0, 0.0
+    for group in range(len(start) - 1):
+        positive, negative = 0.0, 0.0
+        for place in range(start[group], start[group + 1]):
+            positive += positives[order[place]]
+            negative += negatives[order[place]]
+        part += positive * (below + negative / 2.0)
+        below += negative
+        if group % 1024 == 0:  # sums of sums lose fewer digits
+            won += part
+            part = 0.0
+    return won + part
 
 
 def placed(
@@ -297,44 +309,44 @@ def placed(
         return undefined(ONE_KIND)
     smaller = min(positive_total, negative_total)
     rank = ranked_items(values) if rank is None else rank
-    below, within = _cumulated(negatives, rank)
-    won = (below - within / 2) / negative_total
-    below, within = _cumulated(positives, rank)
-    lost = 1.0 - (below - within / 2) / positive_total
+    won, lost = _lower(negatives, *rank), _lower(positives, *rank)
+    won /= negative_total
+    lost /= -positive_total
+    lost += 1.0
     value = float(plain_dot(positives, won) / positive_total)
-    change = (
-        positives * (won - value) / positive_total
-        + negatives * (lost - value) / negative_total
-    )
+    won -= value
+    won *= positives
+    won /= positive_total
+    lost -= value
+    lost *= negatives
+    lost /= negative_total
+    won += lost
     return Influence(
         value=value,
-        values=change,
+        values=won,
         scale="logit",
         part=(positives > negatives).astype(np.int64),
         welch=True,
-        # A handful of items that happen to rank alike do not show how they vary.
+        # A handful of items that happen to rank alike do not show their variance.
         inflation=1.0 + 3.0 / max(smaller - 1.0, 1.0),
         extreme=smaller,
         uncompared=few_of_a_kind(smaller),
     )
 
 
-def _cumulated(weight: Array, rank: Ranked) -> tuple[Array, Array]:
-    """Return (N,) the weight up to and with each item's tie group, and of it alone."""
-    order, start = rank
-    within = np.add.reduceat(weight[order], start[:-1])
-    up_to, group_sum = np.empty(len(order)), np.empty(len(order))
-    _hand_out(np.cumsum(within), order, start, up_to)
-    _hand_out(within, order, start, group_sum)
-    return up_to, group_sum
-
-
 @jit
-def _hand_out(of_group: Array, order: Index, start: Index, by_item: Array) -> None:
-    """Give every item the number of its tie group."""
-    for group in range(len(of_group)):
+def _lower(weight: Array, order: Index, start: Index) -> Array:
+    """Return (N,) the weight of the items below each one; tied ones count half."""
+    lower = np.empty(len(order))
+    below = 0.0
+    for group in range(len(start) - 1):
+        within = 0.0
         for place in range(start[group], start[group + 1]):
-            by_item[order[place]] = of_group[group]
+            within += weight[order[place]]
+        for place in range(start[group], start[group + 1]):
+            lower[order[place]] = below + within / 2.0
+        below += within
+    return lower
 
 
 def _precision_area(
@@ -350,24 +362,15 @@ def _precision_area(
 def precision_area(
     truth: Flags, weight: Array, rank: Ranked, *, trapezoid: bool
 ) -> Influence:
-    """Return area of items of some `weight` (N,), the highest score first in `rank`."""
-    order, start = rank
-    weights = weight[order]
-    hits = np.add.reduceat(truth[order] * weights, start[:-1])
-    true = np.cumsum(hits)
-    count = np.cumsum(np.add.reduceat(weights, start[:-1]))
-    positives, negatives = float(true[-1]), float(count[-1] - true[-1])
+    """Return the area of weighted items (N,); `rank` has the highest score first."""
+    groups = _weights_above(truth, weight, *rank)
+    positives = float(groups.true[-1])
+    negatives = float(groups.everyone[-1]) - positives
     if positives == 0.0 or negatives == 0.0:
         return undefined(ONE_KIND, value=1.0 if positives else math.nan)
-    count = np.where(count > 0.0, count, 1.0)
-    area, by_true, by_count = _area_slopes(hits, true / count, count, trapezoid)
-    # An item counts at its own threshold and at all lower ones.
-    own_true, own_count = _from_here(by_true), _from_here(by_count)
-    group = np.repeat(np.arange(len(hits)), np.diff(start))
+    area, by_true, by_count = _area_slopes(*groups, trapezoid)
     value = area / positives
-    change = np.empty(len(truth))
-    gained = truth[order] * (own_true[group] - value) + own_count[group]
-    change[order] = weights * gained / positives
+    change = _changes(truth, weight, rank, value, positives, (by_true, by_count))
     return Influence(
         value=value,
         values=change,
@@ -378,25 +381,91 @@ def precision_area(
     )
 
 
+class _WeightsAbove(NamedTuple):
+    """Weights of items by group of tied ones, the highest score first."""
+
+    hits: Array
+    """(G,) of the positive items of each group."""
+    true: Array
+    """(G,) of the positive items up to each group."""
+    everyone: Array
+    """(G,) of all items up to each group."""
+
+
+@jit
+def _weights_above(
+    truth: Flags, weight: Array, order: Index, start: Index
+) -> _WeightsAbove:
+    hits, true, count = np.empty((3, len(start) - 1))
+    all_hits, everyone = 0.0, 0.0
+    for group in range(len(start) - 1):
+        own = 0.0
+        for place in range(start[group], start[group + 1]):
+            item = order[place]
+            everyone += weight[item]
+            own += weight[item] if truth[item] else 0.0
+        all_hits += own
+        hits[group], true[group], count[group] = own, all_hits, everyone
+    return _WeightsAbove(hits, true, count)
+
+
+@jit
 def _area_slopes(
-    hits: Array, precision: Array, count: Array, trapezoid: bool
+    hits: Array, true: Array, count: Array, trapezoid: bool
 ) -> tuple[float, Array, Array]:
-    """Return area in hits, and its slopes by hits and by items up to each threshold."""
-    after, following = np.append(hits[1:], 0.0), np.append(precision[1:], 0.0)
-    if not trapezoid:
-        by_true = precision - following + hits / count
-        return plain_dot(hits, precision), by_true, -precision / count * hits
-    before = np.append(1.0, precision[:-1])
-    area = plain_dot(hits, precision + before) / 2
-    by_true = (before - following) / 2 + (hits + after) / 2 / count
-    by_true[-1] += precision[-1] / 2
-    return area, by_true, -precision / count * (hits + after) / 2
+    """Return the area in hits, and its slopes by hits and by items of each group.
+
+    An item counts at its own threshold and at all lower ones, so slopes are summed.
+    """
+    by_true, by_count = np.empty((2, len(hits)))
+    area, part, own_true, own_count = 0.0, 0.0, 0.0, 0.0
+    after, following = 0.0, 0.0
+    for group in range(len(hits) - 1, -1, -1):
+        own, items = hits[group], count[group] if count[group] > 0.0 else 1.0
+        precision = true[group] / items
+        if trapezoid:
+            before = 1.0
+            if group > 0:
+                earlier = count[group - 1]
+                before = true[group - 1] / (earlier if earlier > 0.0 else 1.0)
+            part += own * (precision + before) / 2.0
+            own_true += (before - following) / 2.0 + (own + after) / 2.0 / items
+            own_count -= precision / items * (own + after) / 2.0
+            if group == len(hits) - 1:
+                own_true += precision / 2.0
+        else:
+            part += own * precision
+            own_true += precision - following + own / items
+            own_count -= precision / items * own
+        by_true[group], by_count[group] = own_true, own_count
+        after, following = own, precision
+        if group % 1024 == 0:  # sums of sums lose fewer digits
+            area += part
+            part = 0.0
+    return area, by_true, by_count
 
 
-def _from_here(values: Array) -> Array:
-    """Return sums from each place to the end."""
-    sums: Array = np.cumsum(values[::-1])[::-1]
-    return sums
+@jit
+def _changes(
+    truth: Flags,
+    weight: Array,
+    rank: Ranked,
+    value: float,
+    positives: float,
+    slopes: tuple[Array, Array],
+) -> Array:
+    """Return (N,) the influence of each item, by the slopes of its group."""
+    order, start = rank
+    by_true, by_count = slopes
+    change = np.empty(len(order))
+    for group in range(len(start) - 1):
+        for place in range(start[group], start[group + 1]):
+            item = order[place]
+            gained = by_count[group]
+            if truth[item]:
+                gained += by_true[group] - value
+            change[item] = weight[item] * gained / positives
+    return change
 
 
 def _precision_floor(positives: float, negatives: float) -> Callable[[float], float]:

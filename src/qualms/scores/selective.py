@@ -38,10 +38,10 @@ __all__ = [
     "threshold_eaurc",
 ]
 
-# A mean over k equal risks may miss the level they were meant to meet by rounding.
+# Rounding error of a mean over k equal risks.
 LEVEL_TOLERANCE = 1e-12
 WINDOW = 0.7
-"""The local risk at a cut is that of n to this power items around it."""
+"""Exponent of the number of items around a cut for its local risk: n ** WINDOW."""
 
 
 class RiskCoverage(NamedTuple):
@@ -75,8 +75,8 @@ def kept_means(ordered: Array, start: Index) -> Array:
     means = np.empty(len(ordered))
     total = 0.0
     for group in range(len(start) - 1):
-        # Taken as an offset from the first value, the mean of equal values is that
-        # value to the last bit: a perfect ranking has an E-AURC of exactly 0.
+        # With offsets from the first value, the mean of equal values is exactly that
+        # value, so a perfect ranking has an E-AURC of exactly 0.
         first, offset = ordered[start[group]], 0.0
         for item in range(start[group] + 1, start[group + 1]):
             offset += ordered[item] - first
@@ -99,13 +99,13 @@ def eaurc_influence(risk: ArrayLike, uncertainty: ArrayLike) -> Influence:
     values, rank = _ranked_risk(risk, uncertainty)
     area, change = _kept_area(values, rank)
     best, best_change = _kept_area(values, ranked_items(values))
-    # A perfect ranking leaves rounding, which is no excess.
+    # The excess of a perfect ranking is a rounding error.
     value = area - best
     value = 0.0 if value < 1e-12 * max(area, 1e-300) else value
     influence = _of_risk(value, change - best_change, values)
     if values.max() > 1.0 or not np.isin(values, (0.0, 1.0)).all():
         return influence
-    # It is at most the risk itself, as often as errors are at least this well hidden.
+    # The range is that of the risk, or wider if the excess is above the mean risk.
     ratio = max(1.0, value / float(values.mean())) if values.any() else 1.0
     return with_rare_errors(
         influence, values == 1.0, lambda _, most: (0.0, ratio * most)
@@ -116,10 +116,11 @@ def augrc_influence(risk: ArrayLike, uncertainty: ArrayLike) -> Influence:
     """Return the mean over k of the summed risk of the k most certain items over N."""
     values, rank = _ranked_risk(risk, uncertainty)
     items = len(values)
-    total = _kept_sums(values, rank)
+    total = _kept_sums(values, *rank)
     place = np.arange(1.0, items + 1.0)
     area = float(total.sum()) / items**2
-    from_others, weight = _averaged(total, rank), _averaged(items + 1.0 - place, rank)
+    from_others = _averaged(total, *rank)
+    weight = _averaged(items + 1.0 - place, *rank)
     change = (from_others + values * weight) / items**2
     return _of_risk(area, change - change.mean(), values)
 
@@ -166,8 +167,8 @@ def threshold_aurc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
 
     The AURC of Kahl et al. (2024, equation 7): trapezoids between the thresholds that
     occur, from coverage 1 down to the share of the most certain items, which are kept
-    together if they are tied. What lies below that coverage is left out, so values of
-    files with other ties are not comparable; `aurc` covers every number of items.
+    together if they are tied. Lower coverages are left out, so values of files with
+    other ties are not comparable; `aurc` covers every number of items.
 
     >>> threshold_aurc([0.0, 0.5, 1.0], [0.1, 0.2, 0.3])
     0.16666666666666666
@@ -302,7 +303,7 @@ def kept_risk_influence(risk: Array, rank: Ranked, kept: int) -> Influence:
     """Return the mean `risk` (N,) of the `kept` items of lowest rank."""
     if kept == len(risk):
         return mean_influence(risk, bound=_bound(risk))
-    value = float(_kept_sums(risk, rank)[kept - 1]) / kept
+    value = float(_kept_sums(risk, *rank)[kept - 1]) / kept
     inner = kept_share(rank, kept) * (risk - value) / kept
     at_cut = (_local_mean(risk, rank, kept) - value) / kept
     change = kept_influence(inner, rank, kept, at_cut=at_cut)
@@ -316,8 +317,8 @@ def kept_influence(
 ) -> Array:
     """Return (N,) influence on a score of the `kept` items of lowest rank.
 
-    `inner` (N,) is that on the score of just these items, 0 beyond; `at_cut` is what it
-    would be for items at the cut, by default as for those just inside.
+    `inner` (N,) is the influence on the score of these items, 0 for others; `at_cut` is
+    its value for items at the cut, by default that of the items just inside.
     """
     if kept == len(inner):
         return inner
@@ -331,7 +332,7 @@ def kept_influence(
 
 
 def kept_share(rank: Ranked, kept: int) -> Array:
-    """Return how much (N,) of each item is among the `kept` most certain."""
+    """Return the share (N,) of each item among the `kept` most certain ones."""
     inside = np.clip((kept - rank.start[:-1]) / np.diff(rank.start), 0.0, 1.0)
     share = np.empty(len(rank.order))
     share[rank.order] = np.repeat(inside, np.diff(rank.start))
@@ -339,7 +340,7 @@ def kept_share(rank: Ranked, kept: int) -> Array:
 
 
 def _local_mean(values: Array, rank: Ranked, kept: int) -> float:
-    """Return mean of `values` around the cut after `kept` items, whole tie groups."""
+    """Return the mean of `values` around the cut after `kept` items, by tie groups."""
     items = len(values)
     reach = _reach(items)
     first = np.searchsorted(rank.start, max(kept - reach, 0), side="right") - 1
@@ -357,38 +358,69 @@ def _ranked_risk(risk: ArrayLike, uncertainty: ArrayLike) -> tuple[Array, Ranked
 
 
 def _kept_area(risk: Array, rank: Ranked) -> tuple[float, Array]:
-    """Return the AURC, and the first-order change of it due to each item."""
-    items = len(risk)
-    place = np.arange(1.0, items + 1.0)
-    mean = _kept_sums(risk, rank) / place
-    area = float(mean.mean())
-    # The item itself from its place on, less what it thins out of the others.
-    later = np.cumsum((1.0 / place)[::-1])[::-1]
-    thinned = np.cumsum((mean / place)[::-1])[::-1]
-    change = _averaged(mean - thinned, rank) + risk * _averaged(later, rank)
-    change /= items
-    return area, change - change.mean()
+    """Return the AURC, and its first-order change due to each item."""
+    area, change = _area_and_changes(_kept_sums(risk, *rank), risk, *rank)
+    change -= change.mean()
+    return area, change
 
 
-def _kept_sums(risk: Array, rank: Ranked) -> Array:
-    """Return the expected total risk (N,) of the k most certain, over tie orders."""
-    ordered = risk[rank.order]
-    size = np.diff(rank.start)
-    if len(size) < len(ordered):
-        mean = np.add.reduceat(ordered, rank.start[:-1]) / size
-        ordered = np.repeat(mean, size)
-    return np.cumsum(ordered)
+@jit
+def _area_and_changes(
+    sums: Array, risk: Array, order: Index, start: Index
+) -> tuple[float, Array]:
+    """Return the mean over k of `sums` (N,) / k, and its slope (N,) by each risk."""
+    items = len(order)
+    change = np.empty(items)
+    area, part, later, thinned = 0.0, 0.0, 0.0, 0.0
+    for group in range(len(start) - 2, -1, -1):
+        size = start[group + 1] - start[group]
+        from_others, own = 0.0, 0.0
+        for place in range(start[group + 1] - 1, start[group] - 1, -1):
+            mean = sums[place] / (place + 1.0)
+            part += mean
+            # The item itself counts from its place on, less its dilution of the others.
+            later += 1.0 / (place + 1.0)
+            thinned += mean / (place + 1.0)
+            from_others += mean - thinned
+            own += later
+            if place % 1024 == 0:  # sums of sums lose fewer digits
+                area += part
+                part = 0.0
+        for place in range(start[group], start[group + 1]):
+            item = order[place]
+            change[item] = (from_others + risk[item] * own) / size / items
+    return area / items, change
 
 
-def _averaged(by_place: Array, rank: Ranked) -> Array:
-    """Return (N,) in item order: the mean of `by_place` over each item's tie group."""
-    size = np.diff(rank.start)
-    mean = np.empty(len(by_place))
-    if len(size) < len(by_place):
-        group_mean = np.add.reduceat(by_place, rank.start[:-1]) / size
-        by_place = np.repeat(group_mean, size)
-    mean[rank.order] = by_place
-    return mean
+@jit
+def _kept_sums(risk: Array, order: Index, start: Index) -> Array:
+    """Return the expected total risk (N,) of the k most certain items, over ties."""
+    sums = np.empty(len(order))
+    total = 0.0
+    for group in range(len(start) - 1):
+        # As in `kept_means`, the mean of equal values is that value to the last bit.
+        first, offset = risk[order[start[group]]], 0.0
+        for place in range(start[group] + 1, start[group + 1]):
+            offset += risk[order[place]] - first
+        mean = first + offset / (start[group + 1] - start[group])
+        for place in range(start[group], start[group + 1]):
+            total += mean
+            sums[place] = total
+    return sums
+
+
+@jit
+def _averaged(by_place: Array, order: Index, start: Index) -> Array:
+    """Return the mean (N,) of `by_place` over each item's tie group, in item order."""
+    by_item = np.empty(len(order))
+    for group in range(len(start) - 1):
+        total = 0.0
+        for place in range(start[group], start[group + 1]):
+            total += by_place[place]
+        mean = total / (start[group + 1] - start[group])
+        for place in range(start[group], start[group + 1]):
+            by_item[order[place]] = mean
+    return by_item
 
 
 def _bound(risk: Array) -> float:

@@ -8,6 +8,7 @@ transform of the residual therefore serves every bandwidth.
 import numpy as np
 
 from qualms.arrays import Array
+from qualms.jit import jit
 
 # Grid steps on [0, 1]; the bandwidth is resolved to about one of them.
 STEPS = 1 << 13
@@ -56,24 +57,32 @@ def crossings(grids: Array, *, tolerance: float) -> Array:
 
 
 def _share_kept(ratio: Array) -> Array:
-    """Return a factor for the value at the end that stays, so that it moves later."""
+    """Return the factor on the value at the end that has not moved."""
     return np.where(ratio < 1.0, 1.0 - ratio, 0.5)
 
 
 def on_grid(position: Array, residual: Array, steps: int) -> Array:
-    """Return (steps + 1,) the residual, shared by the grid points around each item."""
-    scaled = position * steps
-    left = np.minimum(scaled.astype(np.int64), steps - 1)
-    right_share = scaled - left
-    grid: Array = np.zeros(steps + 1)
-    grid += np.bincount(left, residual * (1.0 - right_share), minlength=steps + 1)
-    grid += np.bincount(left + 1, residual * right_share, minlength=steps + 1)
+    """Return the residual (steps + 1,), shared by the grid points around each item."""
+    grid = np.zeros(steps + 1)
+    _share_out(position, residual, grid)
     return grid
+
+
+@jit
+def _share_out(position: Array, residual: Array, grid: Array) -> None:
+    """Add each residual to the grid points around its position."""
+    steps = len(grid) - 1
+    for item in range(len(position)):
+        scaled = position[item] * steps
+        left = min(int(scaled), steps - 1)
+        right_share = scaled - left
+        grid[left] += residual[item] * (1.0 - right_share)
+        grid[left + 1] += residual[item] * right_share
 
 
 def _spectrum(grids: Array) -> Array:
     """Return (K, steps + 1) cosine coefficients of masses on the grid."""
-    # Mirrored into a period of length 2, the end points meet their own image.
+    # In the mirrored period of length 2, the end points meet their own image.
     mirrored = np.concatenate([grids, grids[:, -2:0:-1]], axis=1)
     mirrored[:, [0, grids.shape[1] - 1]] *= 2.0
     coefficients: Array = np.fft.rfft(mirrored).real
@@ -83,7 +92,7 @@ def _spectrum(grids: Array) -> Array:
 def _size(spectrum: Array, sigma: Array) -> Array:
     """Return integrals (K,) of the absolute residuals, smoothed by sigma (K,)."""
     count = spectrum.shape[1]
-    # Coefficients that shrink below the last digit need not be computed.
+    # Coefficients below the last digit need not be computed.
     left = int(min(count, 1 + DECAYED // max(np.pi * sigma.min(), 1e-300)))
     decay = np.exp(-0.5 * (np.pi * sigma[:, None] * np.arange(left)) ** 2)
     period = np.fft.irfft(spectrum[:, :left] * decay, 2 * (count - 1))

@@ -25,7 +25,7 @@ from qualms.spec import Task
 from qualms.trained._regions import masks_of_regions
 from qualms.trained._several_inputs import InputLayout, is_several, joined
 
-ABOUT = ("item", "group", "cluster", "shifted")
+ABOUT = ("item", "group", "cluster", "shifted", "thumbnail")
 KEYS = ("x", "target", *ABOUT)
 Unpack = Callable[[Any], Any]
 BATCH = 32
@@ -41,9 +41,9 @@ class ItemBatch(NamedTuple):
     """(B, ...) on the device of the model."""
     target: Tensor | None
     about: dict[str, NDArray[Any]]
-    """Arrays (B,), by the names in `ABOUT`."""
+    """Arrays (B,), thumbnails (B, H, W, 3), by the names in `ABOUT`."""
     layout: InputLayout | None = None
-    """How several inputs lie in a row of `x`; None for a single one."""
+    """Layout of several inputs in a row of `x`; None for a single one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +115,7 @@ class ItemLoader:
         )
 
     def check_order(self) -> None:
-        """Refuse a loader that shuffles items without names, or leaves items out."""
+        """Raise if the loader shuffles items without names, or leaves items out."""
         loader = self.loader
         if not isinstance(loader, DataLoader):
             return
@@ -278,8 +278,16 @@ def _classes(target: Tensor, task: Task, name: str, regions: int) -> Tensor:
             f"targets of {name} must be the numbers of classes, got"
             f" {target.flatten()[0].item():.4g}; for values say task='regression'"
         )
+    wrong = classes < -1
+    if task.name == "embedding":  # of any classes, not only those of the network
+        if bool(wrong.any()):
+            raise ValueError(
+                f"targets of {name} must be classes from 0 on, or -1 where none is"
+                f" known, got {classes[wrong][0].item()}"
+            )
+        return classes
     assert task.classes is not None
-    wrong = (classes >= task.classes) | (classes < -1)
+    wrong |= classes >= task.classes
     if task.ignore is not None:
         wrong &= classes != task.ignore
     if bool(wrong.any()):

@@ -1,4 +1,4 @@
-"""Which output of a network stands for which class of a user's items."""
+"""Assignment of a network's outputs to the classes of a user's items."""
 
 import json
 from collections import Counter
@@ -14,7 +14,7 @@ class ClassNames(NamedTuple):
 
     names: tuple[str, ...]
     note: str
-    """How the classes were assigned, where the user did not say; else ''."""
+    """Sentence about the assignment, if the user did not state one; else ''."""
 
     def numbers(self) -> dict[str, int]:
         """Return the output of each class."""
@@ -49,6 +49,38 @@ def class_names(
     names = tuple(sorted(of_items))
     note = f"outputs 0 to {count - 1} were taken for {_listed(names)}, in this order"
     return ClassNames(names, note)
+
+
+def embedded_classes(
+    outputs: int, listed: Sequence[str] | None, of_items: set[str], file: str = ""
+) -> ClassNames:
+    """Return the classes of items that are embedded, by number.
+
+    Classes need not be those of the network. Those that the user lists come first, in
+    the order of the outputs, so that what the classifier predicts is comparable.
+
+    Args:
+        outputs: number of outputs of the classifier; 0 where there is none.
+        listed: classes that the user names in order, if so.
+        of_items: classes that items have.
+        file: file that `listed` was read from.
+    """
+    if listed is None:
+        return ClassNames(tuple(sorted(of_items)), "")
+    if not outputs:
+        raise ValueError(
+            f"{file} names the outputs of a classifier, and this network has none;"
+            " leave --classes out"
+        )
+    _check_listed(max(2, outputs), listed, set(), file)
+    others = sorted(of_items - set(listed))
+    note = ""
+    if others:
+        note = (
+            f"the classifier does not know {_listed(others)}, so that its classes are"
+            " not kept"
+        )
+    return ClassNames((*listed, *others), note)
 
 
 def _numbered(count: int, of_items: set[str]) -> ClassNames:

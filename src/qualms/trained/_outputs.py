@@ -18,6 +18,7 @@ from qualms.trained._regions import separate_regions
 from qualms.wording import suggest
 
 CLASS_FORMS = ("logits", "probabilities")
+EMBEDDING_FORMS = ("embeddings", *CLASS_FORMS)
 VALUE_FORMS = ("mean", "mean_variance", "mean_log_variance", "mean_deviation")
 _NAMED = ("logits", "out")
 """Keys of the class scores, in models that return a mapping."""
@@ -32,13 +33,14 @@ _FLAT = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputReader:
-    """Reader of what a model returns."""
+    """Reader of the values that a model returns."""
 
     task: TaskName
     form: str
-    """One of `CLASS_FORMS` or `VALUE_FORMS`."""
+    """One of `CLASS_FORMS`, `VALUE_FORMS` or `EMBEDDING_FORMS`."""
     explicit: bool
-    """Whether the user named the form; else logits that look otherwise are refused."""
+    """True if the user named the form; if not, logits that look like probabilities are
+    refused."""
     regions: int = 0
     """Number of regions that overlap, each with a sigmoid; 0 for classes."""
 
@@ -46,6 +48,8 @@ class OutputReader:
         """Return outputs (B, K, *space) in float32 from what a model gave for `x`."""
         if self.task == "regression":
             return self._values(returned)
+        if self.form == "embeddings":
+            return _embeddings(returned, x)
         scores = _scores(returned)
         space = x.ndim - 2 if self.task == "segmentation" else 0
         if scores.ndim == space + 1:  # two classes
@@ -73,7 +77,7 @@ class OutputReader:
             )
 
     def check_form(self, outputs: Tensor) -> None:
-        """Refuse logits that look like probabilities, unless they are stated to be."""
+        """Raise if logits look like probabilities, and the user named no form."""
         if self.task == "regression" or self.form != "logits" or self.explicit:
             return
         inside = bool((outputs >= 0).all() and (outputs <= 1).all())
@@ -108,6 +112,7 @@ def make_reader(task: str, outputs: str | None, *, regions: int = 0) -> OutputRe
         "classification": CLASS_FORMS,
         "segmentation": CLASS_FORMS,
         "regression": VALUE_FORMS,
+        "embedding": EMBEDDING_FORMS,
     }
     if task not in forms_of:
         raise ValueError(
@@ -127,6 +132,18 @@ def make_reader(task: str, outputs: str | None, *, regions: int = 0) -> OutputRe
         explicit=outputs is not None,
         regions=regions,
     )
+
+
+def _embeddings(returned: Any, x: Tensor) -> Tensor:
+    """Return embeddings (B, D) in float32."""
+    embedding = _scores(returned)
+    if embedding.ndim != _FLAT or len(embedding) != len(x):
+        raise ValueError(
+            "for embeddings a model must return vectors (B, D) for a batch of B items,"
+            f" got shape {tuple(embedding.shape)} for {len(x)} items; wrap it in a"
+            " module that pools them, or say outputs='logits' if it is a classifier"
+        )
+    return embedding.float()
 
 
 def _scores(returned: Any) -> Tensor:

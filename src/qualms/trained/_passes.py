@@ -13,6 +13,7 @@ from torch import Tensor
 from qualms.predictions import Header, SegmentationWriter
 from qualms.spec import Task
 from qualms.trained._batches import ItemBatch, ItemLoader, target_of
+from qualms.trained._embeddings import embedded_views
 from qualms.trained._posthoc import PosthocMethod
 from qualms.trained._regions import joined_regions
 from qualms.training.predict import check_returned, item_axis, maps_at, numbers_at
@@ -35,7 +36,9 @@ class TrainedPasses:
     task: Task
     items: ItemLoader
     one_draw: bool = False
-    """Whether the predictions file holds one draw only."""
+    """True if the predictions file holds one draw only."""
+    views: bool = True
+    """True to embed images mirrored and cropped as well."""
 
     def arrays(self) -> Arrays:
         """Predict all items; arrays are named as in the predictions schema."""
@@ -60,6 +63,11 @@ class TrainedPasses:
         row = 0
         with SegmentationWriter(folder, header=header, threads=_WRITERS) as writer:
             for batch, arrays in self._batches():
+                if "thumbnail" in batch.about:
+                    raise ValueError(
+                        "segmented items have no thumbnails, since their images are"
+                        " shown; leave 'thumbnail' out"
+                    )
                 raters = self._raters(batch)
                 for i in range(len(batch.x)):
                     about = {name: values[i] for name, values in batch.about.items()}
@@ -83,18 +91,33 @@ class TrainedPasses:
 
     @torch.no_grad()
     def _batches(self) -> Iterator[_PredictedBatch]:
-        method, network = self.posthoc.method, self.posthoc.network
+        row = 0
         for batch in self.items:
-            tensors = method.predict(network.eval(), batch.x, self.task)
-            check_returned(tensors, self.task)
+            tensors = self._predicted(batch, row)
+            row += len(batch.x)
             if self.items.regions:
                 tensors = joined_regions(tensors, self.items.regions)
             arrays = {name: _to_numpy(name, part) for name, part in tensors.items()}
             yield _PredictedBatch(batch, arrays)
 
+    def _predicted(self, batch: ItemBatch, row: int) -> Mapping[str, Tensor]:
+        """Return what the method predicts of a batch whose first item is at `row`."""
+        method, network = self.posthoc.method, self.posthoc.network.eval()
+
+        def predict(x: Tensor) -> Mapping[str, Tensor]:
+            tensors = method.predict(network, x, self.task)
+            check_returned(tensors, self.task)
+            return tensors
+
+        if self.task.name != "embedding":
+            return predict(batch.x)
+        rows = [f"{row + place:06d}" for place in range(len(batch.x))]
+        items = [str(name) for name in batch.about.get("item", rows)]
+        return embedded_views(predict, batch.x, items, views=self.views)
+
 
 def _check_draws(arrays: Arrays, axes: Mapping[str, int]) -> None:
-    """Refuse several draws for a table at the first batch, not after the last."""
+    """Raise at the first batch, not after the last, if a table gets several draws."""
     draws = max(len(arrays[name]) if axis else 1 for name, axis in axes.items())
     if draws > 1:
         raise ValueError(

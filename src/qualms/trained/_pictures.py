@@ -1,36 +1,32 @@
-"""Predictions of a network of timm for a user's pictures: folders, or a table in CSV.
+"""Predictions of a trained network for a user's pictures: folders, or a table in CSV.
 
 Pictures are read as the dataset `folder` reads them, and brought to the size and the
 colours that the network was trained with.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader
 
 from qualms.datasets.folder.files import read_pixels
 from qualms.datasets.folder.listing import OwnItem, listing_of
 from qualms.datasets.folder.targets import target_number
-from qualms.networks import (
-    OnnxClassifier,
-    TimmClassifier,
-    make_classifier,
-    onnx_classifier,
-)
-from qualms.predictions import NO_TARGET, Predictions, check_destination
-from qualms.trained._classes import class_names, read_classes
+from qualms.networks import PictureNetwork, onnx_classifier, picture_network
+from qualms.predictions import NO_TARGET, Predictions, check_destination, write
+from qualms.trained._classes import class_names, embedded_classes, read_classes
 from qualms.trained.predict import predict
 from qualms.training.machine import make_machine
 from qualms.training.options import Execution
 
-TASKS = ("classification", "regression")
+TASKS = ("classification", "regression", "embedding")
 _SPLITS = {"source": "test", "fit": "train", "val": "val"}
 """Split that is taken where the items of a folder state theirs."""
 _COLOURS = 3
@@ -42,13 +38,14 @@ class PictureRequest:
     """Network and pictures of `qualms predict`."""
 
     network: str
-    """Name of timm, such as timm:resnet50, or the path of a file .onnx."""
+    """Name of timm or open_clip, such as timm:resnet50 and open_clip:ViT-B-32, or the
+    path of a file .onnx."""
     source: Path
     """Folder or table of pictures, as are `fit` and `val`."""
     fit: Path | None = None
     val: Path | None = None
     weights: str = "pretrained"
-    """"pretrained", or the path of a file."""
+    """"pretrained", a name of open_clip's weights, "package:NAME", or a path."""
     classes: Path | None = None
     """File that names the class of each output."""
     split: str | None = None
@@ -62,6 +59,10 @@ class PictureRequest:
     deviation: tuple[float, ...] = ()
     outputs: str | None = None
     """"logits" or "probabilities", of an ONNX file; None for logits."""
+    views: bool = True
+    """True to embed pictures mirrored and cropped as well."""
+    thumbnails: int = 0
+    """Side of the small pictures that the file keeps; 0 for none."""
 
 
 class PicturePredictions(NamedTuple):
@@ -84,17 +85,19 @@ def predict_pictures(
     out: str | PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> PicturePredictions:
-    """Predict pictures with a network of timm, by `qualms.predict`."""
+    """Predict or embed pictures with a trained network, by `qualms.predict`."""
     if request.task not in TASKS:
-        raise ValueError(f"task must be {' or '.join(TASKS)}, got {request.task!r}")
+        raise ValueError(f"task must be {', '.join(TASKS)}, got {request.task!r}")
     if out is not None:
         check_destination(out, task=request.task)
     listed = None if request.classes is None else read_classes(request.classes)
     sets = dict(_picture_sets(request))
     _check_targets(sets.values())
     model = _model(request)
-    is_onnx = isinstance(model, OnnxClassifier)
-    targets = _target_reader(request, model.outputs, sets, listed)
+    is_onnx = request.network.lower().endswith(".onnx")
+    embeds = request.task == "embedding"
+    outputs = 0 if embeds and is_onnx else model.outputs
+    targets = _target_reader(request, outputs, sets, listed)
     device = make_machine(request.device, Execution()).device
     loaders = {
         name: _PictureBatches(
@@ -113,9 +116,10 @@ def predict_pictures(
         options=options,
         fit=loaders.get("fit"),
         val=loaders.get("val"),
-        out=out,
-        outputs=_form(request, is_onnx=is_onnx),
+        out=None if embeds else out,
+        outputs=_form(request, model, is_onnx=is_onnx),
         last=False if is_onnx else None,
+        views=request.views,
         seed=seed,
         header={
             "dataset": request.source.resolve().stem,
@@ -124,23 +128,43 @@ def predict_pictures(
             "classes": list(targets.names),
         },
     )
+    if embeds:
+        predictions = _with_own_classes(predictions, targets)
+        if out is not None:
+            write(out, predictions)
     notes = tuple(note for note in (model.note, targets.note) if note)
     notes += tuple(note for note in predictions.notes if note != NO_TARGET)
     return PicturePredictions(predictions, notes)
 
 
-def _model(request: PictureRequest) -> OnnxClassifier | TimmClassifier:
-    """Return the network, and how its pictures are prepared."""
+def _with_own_classes(
+    predictions: Predictions, targets: "_TargetReader"
+) -> Predictions:
+    """Return embeddings without predicted classes that are not those of the items."""
+    same = targets.comparable
+    arrays = {n: a for n, a in predictions.arrays.items() if same or n != "predicted"}
+    return replace(predictions, arrays=arrays)
+
+
+def _model(request: PictureRequest) -> PictureNetwork:
+    """Return the network with the preparation of its pictures."""
     colours = {"--mean": request.mean, "--std": request.deviation}
     if not request.network.lower().endswith(".onnx"):
-        stated = [name for name, values in colours.items() if values]
-        stated += ["--outputs"] if request.outputs else []
-        if stated:
+        surplus = [name for name, values in colours.items() if values]
+        surplus += ["--outputs"] if request.outputs else []
+        if surplus:
             raise ValueError(
-                f"{stated[0]} is for files .onnx; networks of timm state it themselves,"
+                f"{surplus[0]} is for files .onnx; other networks state it themselves,"
                 " leave it out"
             )
-        return make_classifier(request.network, request.weights)
+        model = picture_network(request.network, request.weights)
+        if request.task != "embedding" and not model.outputs:
+            raise ValueError(
+                f"the weights {request.weights!r} of {request.network} must end in a"
+                " linear classifier with a bias, and have none; say --task embedding,"
+                " choose other weights, or pass the network to qualms.predict"
+            )
+        return model
     if request.weights != "pretrained":
         raise ValueError("a file .onnx has its weights in it; leave out --weights")
     for name, values in colours.items():
@@ -156,8 +180,18 @@ def _model(request: PictureRequest) -> OnnxClassifier | TimmClassifier:
     )
 
 
-def _form(request: PictureRequest, *, is_onnx: bool) -> str | None:
+def _form(
+    request: PictureRequest, model: PictureNetwork, *, is_onnx: bool
+) -> str | None:
     """Return what the outputs are; None for values, and where the values may tell."""
+    if request.task == "embedding":
+        if is_onnx and request.outputs not in (None, "embeddings"):
+            raise ValueError(
+                "the layers of a file .onnx cannot be seen, so that its outputs must be"
+                f" the embeddings, got --outputs {request.outputs}; export the network"
+                " without its classifier, and leave --outputs out"
+            )
+        return "logits" if model.outputs and not is_onnx else "embeddings"
     if request.task != "classification":
         return None
     return request.outputs if is_onnx else "logits"
@@ -199,7 +233,7 @@ def _picture_set(root: Path, split: str | None, default: str) -> _PictureSet:
 
 
 def _check_targets(sets: Iterable[_PictureSet]) -> None:
-    """Refuse items of which some have a target and others have none."""
+    """Raise if some items have a target and others have none."""
     for pictures in sets:
         with_target = [item for item in pictures.items if item.target]
         if with_target and len(with_target) < len(pictures.items):
@@ -213,9 +247,9 @@ def _check_targets(sets: Iterable[_PictureSet]) -> None:
 def _loader(
     request: PictureRequest,
     pictures: _PictureSet,
-    model: OnnxClassifier | TimmClassifier,
+    model: PictureNetwork,
 ) -> DataLoader[Any]:
-    prepared: Any = _PreparedPictures(pictures, model.prepare)
+    prepared: Any = _PreparedPictures(pictures, model.prepare, request.thumbnails)
     return DataLoader(
         prepared, batch_size=request.batch, num_workers=request.workers, collate_fn=list
     )
@@ -238,7 +272,9 @@ class _TargetReader(NamedTuple):
     read: Callable[[OwnItem], float]
     note: str = ""
     names: Sequence[str] = ()
-    """Class of each output, where it is known."""
+    """Class of each output, where it is known; of embeddings the classes of items."""
+    comparable: bool = True
+    """True if the classes of the network are those of the items."""
 
 
 def _target_reader(
@@ -250,6 +286,15 @@ def _target_reader(
     if request.task == "regression":
         return _TargetReader(target_number)
     of_items = {item.target for part in sets.values() for item in part.items} - {""}
+    if request.task == "embedding":
+        named = embedded_classes(outputs, listed, of_items, str(request.classes or ""))
+        number = named.numbers()
+        return _TargetReader(
+            lambda item: number[item.target],
+            named.note,
+            named.names,
+            comparable=listed is not None and not named.note,
+        )
     classes = class_names(outputs, listed, of_items, str(request.classes or ""))
     numbers = classes.numbers()
     return _TargetReader(lambda item: numbers[item.target], classes.note, classes.names)
@@ -258,44 +303,67 @@ def _target_reader(
 class _PreparedPictures:
     """Pictures of some items, read one at a time."""
 
-    def __init__(self, pictures: _PictureSet, prepare: Callable[[Any], Tensor]) -> None:
+    def __init__(
+        self, pictures: _PictureSet, prepare: Callable[[Any], Tensor], thumbnails: int
+    ) -> None:
         self.pictures = pictures
         self.prepare = prepare
+        self.thumbnails = thumbnails
 
     def __len__(self) -> int:
         return len(self.pictures.items)
 
-    def __getitem__(self, row: int) -> tuple[int, Tensor | str]:
-        """Return the row of an item with its picture, or with an error message.
+    def __getitem__(self, row: int) -> "_ReadPicture":
+        """Return an item with its picture, or with an error message.
 
         An error raised in another process would come with a traceback.
         """
         path = self.pictures.folder / self.pictures.items[row].path
         try:
-            return row, self._prepared(path)
+            picture = self._read(path)
+            return _ReadPicture(row, self.prepare(picture), self._thumbnail(picture))
         except ValueError as error:
-            return row, str(error)
+            return _ReadPicture(row, error=str(error))
 
-    def _prepared(self, path: Path) -> Tensor:
+    def _thumbnail(self, picture: Any) -> NDArray[np.uint8] | None:
+        """Return a small picture (side, side, 3), with black around it."""
+        if not self.thumbnails:
+            return None
+        from PIL import ImageOps
+
+        side = (self.thumbnails, self.thumbnails)
+        return np.asarray(ImageOps.pad(picture, side), np.uint8)
+
+    def _read(self, path: Path) -> Any:
+        """Return a picture of Pillow in three colours."""
         from PIL import Image
 
         pixels = read_pixels(path)
         if pixels.ndim != _COLOURS or pixels.shape[-1] not in (1, _COLOURS):
             raise ValueError(
                 f"{path} must be a picture in grey or colour, got the shape"
-                f" {pixels.shape}; the networks of timm see nothing else"
+                f" {pixels.shape}; networks for pictures see nothing else"
             )
         if pixels.dtype != np.uint8:
             pixels = np.rint(pixels.clip(0, 1) * _BYTE).astype(np.uint8)
         colours = np.broadcast_to(pixels, (*pixels.shape[:2], _COLOURS))
-        return self.prepare(Image.fromarray(np.ascontiguousarray(colours)))
+        return Image.fromarray(np.ascontiguousarray(colours))
 
 
-def _picture(picture: Tensor | str) -> Tensor:
-    """Return a picture; raise the error message that stands in place of one."""
-    if isinstance(picture, str):
-        raise ValueError(f"{picture}; repair that file or remove it")
-    return picture
+class _ReadPicture(NamedTuple):
+    """A picture as it was read, or why it could not be."""
+
+    row: int
+    x: Tensor | None = None
+    thumbnail: NDArray[np.uint8] | None = None
+    error: str = ""
+
+    @property
+    def prepared(self) -> Tensor:
+        """The picture as the network takes it; raise where there is none."""
+        if self.x is None:
+            raise ValueError(f"{self.error}; repair that file or remove it")
+        return self.x
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,10 +379,12 @@ class _PictureBatches:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         done, first = 0, self.items[0]
         shifted = any(item.shifted for item in self.items)
-        for pairs in self.loader:
-            items = [self.items[row] for row, _ in pairs]
-            x = torch.stack([_picture(picture) for _, picture in pairs])
+        for pictures in self.loader:
+            items = [self.items[picture.row] for picture in pictures]
+            x = torch.stack([picture.prepared for picture in pictures])
             batch: dict[str, Any] = {"x": x, "item": [item.path for item in items]}
+            if pictures[0].thumbnail is not None:
+                batch["thumbnail"] = np.stack([each.thumbnail for each in pictures])
             if self.target is not None:
                 batch["target"] = np.array([self.target(item) for item in items])
             if shifted:

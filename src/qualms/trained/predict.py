@@ -22,9 +22,9 @@ from qualms.predictions import (
     write,
 )
 from qualms.spec import Task, TaskName
-from qualms.trained._backbone import make_backbone
+from qualms.trained._backbone import TrainedBackbone, make_backbone
 from qualms.trained._batches import ItemBatch, ItemLoader, Unpack, as_loader
-from qualms.trained._outputs import make_reader
+from qualms.trained._outputs import CLASS_FORMS, OutputReader, make_reader
 from qualms.trained._passes import TrainedPasses
 from qualms.trained._posthoc import PLAIN, PosthocMethod, make_method, posthoc_method
 from qualms.trained._regions import check_regions
@@ -56,6 +56,7 @@ def predict(  # noqa: PLR0913 - a model and its items have many properties
     ignore: int | None = None,
     regions: Sequence[str] = (),
     unpack: Unpack | None = None,
+    views: bool = True,
     seed: int = 0,
     header: Mapping[str, Any] | None = None,
 ) -> Predictions:
@@ -66,12 +67,13 @@ def predict(  # noqa: PLR0913 - a model and its items have many properties
 
     Args:
         model: Any torch module that maps a batch (B, ...) to class scores (B, C), to
-            values (B,), or to maps of class scores (B, C, *space).
+            values (B,), to maps of class scores (B, C, *space), or to embeddings
+            (B, D).
         loader: A DataLoader, a Dataset, or a list of batches: x, (x, target),
             (x, target, mapping) or a mapping with the keys x, target, item, group,
-            cluster and shifted. `x` may be several inputs: a tuple that the model
-            takes by position, or a mapping that it takes by name.
-        task: "classification", "regression" or "segmentation".
+            cluster, shifted and thumbnail. `x` may be several inputs: a tuple that the
+            model takes by position, or a mapping that it takes by name.
+        task: "classification", "regression", "segmentation" or "embedding".
         method: The name of a method, "plain" for the model as it is, or a `Method`.
             Methods that a network must be trained with are refused.
         options: Options of the method, such as {"draws": 30}.
@@ -80,7 +82,9 @@ def predict(  # noqa: PLR0913 - a model and its items have many properties
         out: Where to write the predictions; a folder for segmentation, which needs one.
         outputs: What the model returns: "logits" (the default) or "probabilities"; for
             regression "mean" (the default), "mean_variance", "mean_log_variance" or
-            "mean_deviation".
+            "mean_deviation". For embeddings "embeddings" (the default), or "logits" or
+            "probabilities" of a classifier, whose embeddings are the inputs of its last
+            linear layer, and the entropy one of their uncertainties.
         last: The name of the last linear layer, where the search fails; False to take
             the model as a whole.
         ignore: The label of pixels that are compared with nothing (segmentation).
@@ -88,6 +92,9 @@ def predict(  # noqa: PLR0913 - a model and its items have many properties
             each, (B, K, *space), for a sigmoid. Targets are masks (B, K, *space) of 0
             and 1, or (B, R, K, *space) of R raters.
         unpack: A function from a batch of the loaders to one of the forms above.
+        views: Embeddings of images: whether images are also seen mirrored
+            (`uncertainty/flips`) and cropped (`uncertainty_cropped/<name>`), which
+            takes four times as long.
         seed: Seed of all random numbers.
         header: Further fields of the file's header, such as {"dataset": "mine"}.
     """
@@ -98,6 +105,7 @@ def predict(  # noqa: PLR0913 - a model and its items have many properties
         )
     named = check_regions(regions, task, last)
     reader = make_reader(task, outputs, regions=len(named))
+    last = _last(reader, last)
     _check_out(out, task)
     _check_header(header or {})
     request = _ModelRequest(
@@ -120,18 +128,31 @@ def predict(  # noqa: PLR0913 - a model and its items have many properties
         backbone, first_outputs = make_backbone(
             _reading(_copied(model), first, request), x, reader, last
         )
-        of_model = _task(reader.task, first_outputs, x, ignore)
+        of_model = _task(reader, first_outputs, x, ignore)
+        _check_embeds(of_model, backbone)
         posthoc = posthoc_method(request.name, request.build(), backbone, of_model)
         posthoc.network.to(items.device)
         notes = _fit(posthoc, request, of_model, {"fit": fit, "val": val}, items)
         table = str(out).lower().endswith(_TABLES)
         passes = TrainedPasses(
-            posthoc=posthoc, task=of_model, items=items, one_draw=table
+            posthoc=posthoc, task=of_model, items=items, one_draw=table, views=views
         )
         make_header = partial(request.header, posthoc, of_model, header or {})
         seed_part(seed, "predict")
         predictions = _predicted(passes, make_header, out, started)
         return replace(predictions, notes=(*predictions.notes, *notes))
+
+
+def _last(reader: OutputReader, last: str | bool | None) -> str | bool | None:
+    """Return the last layer that is sought: none in a model of embeddings."""
+    if reader.form != "embeddings":
+        return last
+    if last not in (None, False):
+        raise ValueError(
+            "last is for classifiers, and this model returns embeddings; say"
+            " outputs='logits', or leave it out"
+        )
+    return False
 
 
 def _predicted(
@@ -278,11 +299,22 @@ def _fit(
     return notes
 
 
-def _task(name: TaskName, outputs: Tensor, x: Tensor, ignore: int | None) -> Task:
+def _check_embeds(task: Task, backbone: TrainedBackbone) -> None:
+    """Raise if a classifier does not show the layer whose inputs are embeddings."""
+    if task.name == "embedding" and task.classes and backbone.last is None:
+        raise ValueError(
+            "no last linear layer was seen in the model, whose inputs would be the"
+            " embeddings; name it by last=..., or pass a model that returns embeddings"
+        )
+
+
+def _task(reader: OutputReader, outputs: Tensor, x: Tensor, ignore: int | None) -> Task:
     """Return the task of a model with `outputs` (B, K, *space)."""
+    name: TaskName = reader.task
     if ignore is not None and name != "segmentation":
         raise ValueError(f"ignore is for segmentation, and this task is {name}")
-    classes = None if name == "regression" else max(2, outputs.shape[1])
+    has_classes = reader.form in CLASS_FORMS
+    classes = max(2, outputs.shape[1]) if has_classes else None
     space = 3 if x.ndim == _VOLUME else 2
     return Task(name=name, classes=classes, ignore=ignore, space=space)
 

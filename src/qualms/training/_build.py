@@ -255,15 +255,24 @@ def check_fit(options: Training, spec: RunSpec, task: Task, splits: Splits) -> N
     if refusal := task_refusal(options, task.name, data=repr(spec.dataset.name)):
         raise TrainingError(refusal)
     _check_patches(options, splits)
-    if not options.steps.epochs and spec.start is None:
-        raise TrainingError(
-            "epochs=0 trains nothing, so the run must start from the weights of another"
-            " one; train for an epoch or more, or state that run in 'start'"
-        )
     if options.optimisation.schedule == "plateau" and "val" not in dataset.splits:
         raise TrainingError(
             f"schedule='plateau' needs the split 'val', which {dataset.name!r} does not"
             " have; take another schedule"
+        )
+
+
+def _check_epochs(trains: bool, epochs: int, spec: RunSpec) -> None:
+    """Raise if a method that trains has no epoch, or one that trains nothing has."""
+    if trains and not epochs and spec.start is None:
+        raise TrainingError(
+            "epochs=0 trains nothing, so the run must start from the weights of another"
+            " one; train for an epoch or more, or state that run in 'start'"
+        )
+    if not trains and epochs:
+        raise TrainingError(
+            f"method {spec.method.name!r} trains nothing, so it must have epochs=0, got"
+            f" {epochs}; leave 'epochs' out"
         )
 
 
@@ -315,7 +324,8 @@ def _check_alike(name: str, split: Split) -> None:
 def check_method(
     learner: Learner, options: Training, spec: RunSpec, splits: Splits, task: Task
 ) -> None:
-    """Raise unless batches are large enough, and `val` is there for calibration."""
+    """Raise unless epochs and batches suit it, and `val` is there for calibration."""
+    _check_epochs(learner.method.trains, options.steps.epochs, spec)
     if learner.method.views > 1 and options.steps.batch == 1:
         raise TrainingError(
             f"method {spec.method.name!r} compares the items of a batch, so a batch"

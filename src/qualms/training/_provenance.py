@@ -9,7 +9,7 @@ import qualms
 from qualms import runs
 from qualms.datasets import Dataset
 from qualms.predictions import Header
-from qualms.spec import RunSpec, parse_split
+from qualms.spec import CORRUPTIONS, RunSpec, parse_corrupted, parse_split
 from qualms.training._error import TrainingError, writing
 from qualms.training._run import Run
 from qualms.training._shared_training import TrainingJob
@@ -42,7 +42,7 @@ def header(run: Run, split: str) -> Header:
         "split": parse_split(split)[1],
         "method": spec.method.name,
         "seed": spec.seed,
-        "options": _options(spec, dataset),
+        "options": {**_options(spec, dataset), **_corruption(spec, split)},
         "fingerprint": dataset.fingerprint,
         "version": qualms.__version__,
         "commit": runs.commit(),
@@ -77,6 +77,21 @@ def _hardware(run: Run) -> str:
     machine = run.resources.machine
     each = hardware(machine.device)
     return each if machine.team.size == 1 else f"{machine.team.size} x {each}"
+
+
+def _corruption(spec: RunSpec, split: str) -> dict[str, Any]:
+    """Return how the items of a split were corrupted; {} if they were not."""
+    corrupted = parse_corrupted(parse_split(split)[1])
+    if corrupted is None:
+        return {}
+    _, name, severity = corrupted
+    return {
+        "corruption": {
+            "name": name,
+            "severity": severity,
+            "code": spec.sources.get(f"{CORRUPTIONS}/{name}", ""),
+        }
+    }
 
 
 def _options(spec: RunSpec, dataset: Dataset) -> dict[str, Any]:

@@ -23,8 +23,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from qualms.datasets import Dataset, Ragged, Split
-from qualms.spec import Task, parse_split
+from qualms.datasets import Dataset, Split, is_ragged
+from qualms.spec import Task, parse_corrupted, parse_split
 from qualms.training._error import TrainingError
 from qualms.training._join_splits import join_splits
 from qualms.training._patches import CutItems, Cutter, PatchRule
@@ -65,8 +65,8 @@ class LoadedSplit:
 
     @property
     def one_by_one(self) -> bool:
-        """Whether items are large or of any shape, and so predicted one by one."""
-        return self.cutter is not None or isinstance(self.split.image, Ragged)
+        """True if items are predicted one by one: they are large or of any shape."""
+        return self.cutter is not None or is_ragged(self.split.image)
 
     def __len__(self) -> int:
         return len(self.split)
@@ -173,7 +173,7 @@ def load_split(
             f" {split.target.shape} for images {split.image.shape}; one rater is an"
             " axis of length 1"
         )
-    if patch is not None or isinstance(split.image, Ragged):
+    if patch is not None or is_ragged(split.image):
         fits = False
     if fits is None:
         # Encoded pictures count with the size that they have once decoded.
@@ -234,8 +234,13 @@ class Splits:
         return dataset is not None and part in (*dataset.splits, *dataset.subsets)
 
     def stored(self, split: str) -> Split:
-        """Return `split` as its dataset stores it."""
-        return self.dataset_of(split).split(parse_split(split)[1])
+        """Return `split` as its dataset stores it, or corrupted as its name says."""
+        dataset, name = self.dataset_of(split), parse_split(split)[1]
+        corrupted = parse_corrupted(name)
+        if corrupted is None:
+            return dataset.split(name)
+        of, corruption, severity = corrupted
+        return dataset.split(of).corrupted(corruption, severity)
 
     def __getitem__(self, name: str) -> LoadedSplit:
         return self.joined((name,))
@@ -248,10 +253,22 @@ class Splits:
             dataset = self.dataset_of(names[0])
             swaps = Swaps(dataset.swaps, dataset.swap_share)
             patch = self._patches(dataset.task)
+            self._forget_corrupted()
             self._loaded[names] = load_split(
                 split, self._device, swaps=swaps, patch=patch
             )
         return self._loaded[names]
+
+    def _forget_corrupted(self) -> None:
+        """Forget splits that are read once: dozens of them do not fit into memory."""
+        for names in [
+            names for names in self._loaded if any(map(_is_read_once, names))
+        ]:
+            del self._loaded[names]
+
+
+def _is_read_once(split: str) -> bool:
+    return parse_corrupted(split) is not None
 
 
 def read_ahead(

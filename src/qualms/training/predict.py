@@ -24,7 +24,7 @@ from qualms.methods import Method, Windows, through_windows
 from qualms.predictions import Header, Maps, SegmentationWriter, array_field
 from qualms.predictions import write as write_predictions
 from qualms.runs import PACE, split_stem
-from qualms.spec import Task, parse_split
+from qualms.spec import Task, parse_corrupted, parse_split
 from qualms.training._error import TrainingError
 from qualms.training._inputs import Inputs, check_readable
 from qualms.training._splits import LoadedSplit, Splits
@@ -44,7 +44,7 @@ _NEEDED = {
 }
 """Arrays that `predict` must return, by task; of alternatives one is enough."""
 _OWN = "uncertainty/"
-"""What the names of uncertainties begin with."""
+"""Prefix of the names of uncertainties."""
 _STORED = (torch.float32, torch.float64)
 _TIMED = 64
 """Items whose prediction is timed."""
@@ -56,7 +56,7 @@ _HASH_BYTES = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Predictor:
-    """A trained network, and how it predicts."""
+    """A trained network with its method and options of prediction."""
 
     network: nn.Module
     method: Method
@@ -66,7 +66,7 @@ class Predictor:
     message: Callable[[str], None]
     """Tells the user where memory was short."""
     crops: bool = False
-    """Whether the uncertainty of each image's centre is predicted as well."""
+    """True to predict the uncertainty of each image's centre as well."""
     crop_features: LoadedSplit | None = None
     """Features of these centres, for a network that sees features."""
     windows: Windows | None = None
@@ -178,6 +178,8 @@ def check_predictable(split: str, splits: Splits, inputs: Inputs) -> None:
     """Raise unless there is a split of that name that the network can predict."""
     task, dataset = splits.dataset.task, splits.dataset_of(split)
     name = parse_split(split)[1]
+    corrupted = parse_corrupted(name)
+    name = name if corrupted is None else corrupted.of
     dataset.rows(name)  # raises if there is no such split
     of = name if name in dataset.splits else dataset.subsets[name].of
     check_readable(inputs, dataset.splits[of], split)

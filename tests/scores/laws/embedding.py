@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from qualms.scores.gallery import recall_at_k
+from qualms.scores.gallery import map_at_r, recall_at_k
 from qualms.scores.human import human_alignment
 from qualms.scores.retrieval import (
     crop_rate,
@@ -68,6 +68,8 @@ def agreed(rng, n):
 CASES = [
     Case(recall_at_1, embedded, ALWAYS),
     Case(recall_at_1, on_a_lattice, ALWAYS, name="recall_at_1 tied"),
+    Case(map_at_r, embedded, ALWAYS),
+    Case(map_at_r, on_a_lattice, ALWAYS, name="map_at_r tied"),
     Case(recall_at_k, embedded, ALWAYS),
     Case(recall_at_k, on_a_lattice, ALWAYS, name="recall_at_k tied"),
     Case(

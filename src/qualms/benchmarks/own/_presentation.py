@@ -1,4 +1,4 @@
-"""How runs on a user's own data are shown: one table that sums up, and figures.
+"""Tables and figures of runs on a user's own data.
 
 The table has the few scores that matter most for the task, in-domain and shifted; the
 ordinary tables, with every score, are written beside it.
@@ -12,10 +12,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from qualms import scores
+from qualms.benchmarks.own._corruption_curves import (
+    corruption_figures,
+    corruption_tables,
+    corruptions_of,
+)
+from qualms.benchmarks.own._summary_scores import (
+    DETECTED,
+    ENTROPY,
+    INTERVAL,
+    PATCH,
+    SCORES,
+    USUAL,
+    SummaryScore,
+    score_head,
+    score_labels,
+    without_settings,
+)
 from qualms.evaluate.benchmark_results import BenchmarkResults
 from qualms.evaluate.entry import Curve
-from qualms.labels import Wanted
 from qualms.report.captions import If, caption, lined, ranged
 from qualms.report.figures import (
     MARKERS,
@@ -30,7 +45,7 @@ from qualms.report.figures import (
 )
 from qualms.report.judged import only_judged
 from qualms.report.layout import Layout, LayoutColumn, Wishes, layout_table
-from qualms.report.ordinary import ARROWS, ordinary
+from qualms.report.ordinary import ordinary
 from qualms.report.own_uncertainties import own_uncertainty_table
 from qualms.report.presentation import Presentation
 from qualms.report.table import Table, TableCell
@@ -44,16 +59,6 @@ SPREAD = 0.5
 """Room between the first and the last method of a panel of points."""
 
 
-class SummaryScore(NamedTuple):
-    """A score of the table."""
-
-    score: str
-    labels: Wishes = {}  # noqa: RUF012 - nothing changes it
-    """Settings of its results; of several values a row has one."""
-    label: str = ""
-    """'' for the score's own."""
-
-
 class OwnCurve(NamedTuple):
     """A curve of a figure."""
 
@@ -62,49 +67,17 @@ class OwnCurve(NamedTuple):
     title: str
     caption: str
     on_line: str = ""
-    """What the dashed line says, where one is drawn."""
+    """Label of the dashed line, where one is drawn."""
     diagonal: bool = False
     line: float | None = None
-    """A height that is aimed at."""
+    """Height of the dashed line: the value that is aimed at."""
 
 
-_ENTROPY: Wishes = {"uncertainty": "entropy"}
-_INTERVAL: Wishes = {"interval": ("gaussian", "as predicted")}
-_PATCH: Wishes = {"measure": "predictive", "aggregation": "patch"}
-USUAL = ("entropy", "epistemic", "interval length")
-"""Uncertainties that every method of a task has, by the label of their numbers."""
-SCORES = {
-    "classification": (
-        SummaryScore("accuracy"),
-        SummaryScore("nll"),
-        SummaryScore("ece"),
-        SummaryScore("aurc", _ENTROPY),
-    ),
-    "regression": (
-        SummaryScore("mae"),
-        SummaryScore("crps_gaussian"),
-        SummaryScore("coverage", _INTERVAL),
-        SummaryScore("interval_length", _INTERVAL),
-        SummaryScore("coverage", {"interval": "conformal"}, "conformal coverage"),
-    ),
-    "segmentation": (
-        SummaryScore("dice"),
-        SummaryScore("macro_dice"),
-        SummaryScore("ged"),
-        SummaryScore("stated_ace"),
-        SummaryScore("aurc", _PATCH, "AURC by patches"),
-    ),
-}
-"""Main scores of each task."""
-DETECTED = {
-    "classification": SummaryScore("ood_auroc", _ENTROPY),
-    "segmentation": SummaryScore("ood_auroc", _PATCH, "OOD AUROC by patches"),
-}
 CURVES = {
     "classification": (
         OwnCurve(
             "referral_accuracy",
-            _ENTROPY,
+            ENTROPY,
             "Accuracy after referral",
             "The items with the largest entropy are referred first, and the accuracy is"
             " that of the others. A curve that rises steeply says that the uncertainty"
@@ -122,7 +95,7 @@ CURVES = {
     "regression": (
         OwnCurve(
             "coverage_by_target",
-            _INTERVAL,
+            INTERVAL,
             "Coverage along the target",
             "Share of test items whose interval holds the target, by the size of the"
             " target.",
@@ -133,7 +106,7 @@ CURVES = {
     "segmentation": (
         OwnCurve(
             "risk_coverage",
-            _PATCH,
+            PATCH,
             "Risk of the items that are kept",
             "Mean of 1 - Dice of the items with the least uncertainty, which is that of"
             " their most uncertain patch, against the share that is kept.",
@@ -143,6 +116,24 @@ CURVES = {
 
 
 def _tables(results: BenchmarkResults) -> tuple[Table, ...]:
+    stored = _stored(results)
+    return (*_stored_tables(stored), *corruption_tables(results))
+
+
+def _stored(results: BenchmarkResults) -> BenchmarkResults:
+    """Return the results of the items as they are stored."""
+    if not corruptions_of(results):
+        return results
+    stored = tuple(v for v in results.plan.variants if "corruption" not in v.labels)
+    return replace(
+        results,
+        plan=replace(results.plan, variants=stored),
+        table=results.table.where(corruption=None),
+        curves=results.curves.where(corruption=None),
+    )
+
+
+def _stored_tables(results: BenchmarkResults) -> tuple[Table, ...]:
     summaries = [_summary(results, variant) for variant in results.variants]
     rest = [
         replace(table, main=False, title=f"{table.title}, every score")
@@ -163,13 +154,14 @@ def _own_uncertainties(results: BenchmarkResults, variant: Variant) -> Table | N
         variant,
         [
             LayoutColumn(
-                label=_label(SummaryScore(score)),
+                label=score_head(SummaryScore(score)),
                 group=group,
                 labels={"score": score, "subset": subset},
             )
             for score, subset, group in chosen
         ],
         usual=USUAL,
+        every_row=True,
         by=("aggregation",) if results.benchmark.task == "segmentation" else (),
         about=f"{results.plan.preset_text}: {results.plan.preset.network.name}",
         keys={"variant": variant.name},
@@ -186,16 +178,6 @@ def _shown(results: BenchmarkResults) -> list[SummaryScore]:
     """Return the scores of the task that any method has on these data."""
     judged = results.table.distinct("score")
     return [s for s in SCORES[results.benchmark.task] if s.score in judged]
-
-
-def _without_settings(results: BenchmarkResults) -> dict[str, Wanted]:
-    """Return the labels of numbers that have no setting such as an uncertainty."""
-    of_lines = {name for line in results.plan.lines for name in line.labels}
-    return {
-        name: None
-        for name in results.table.labels
-        if name not in of_lines and name not in ("subset", "score")
-    }
 
 
 def _summary(results: BenchmarkResults, variant: Variant) -> Table | None:
@@ -264,22 +246,18 @@ def _column(
     results: BenchmarkResults, shown: SummaryScore, subset: str, group: str
 ) -> LayoutColumn:
     return LayoutColumn(
-        label=_label(shown), group=group, labels=_labels(results, shown, subset)
+        label=score_head(shown),
+        group=group,
+        labels=score_labels(results, shown, subset),
     )
 
 
-def _label(shown: SummaryScore) -> str:
-    about = scores.about(getattr(scores, shown.score))
-    return f"{shown.label or about.label}{ARROWS[about.better]}"
-
-
-def _labels(results: BenchmarkResults, shown: SummaryScore, subset: str) -> Wishes:
-    """Return the labels of a score; settings that it does not name must be missing."""
-    number = {"subset": subset, "score": shown.score}
-    return {**_without_settings(results), **number, **shown.labels}
-
-
 def _figures(results: BenchmarkResults, _data: Path | None) -> Iterator[Drawing]:
+    yield from _stored_figures(_stored(results))
+    yield from corruption_figures(results)
+
+
+def _stored_figures(results: BenchmarkResults) -> Iterator[Drawing]:
     for variant in results.variants:
         yield _points(results, variant)
         for shown in CURVES[results.benchmark.task]:
@@ -331,7 +309,7 @@ def _score_panel(
         colour, marker = _look(place)
         aside = SPREAD * (place / max(1, len(rows) - 1) - 0.5)
         for x, subset in enumerate(subsets):
-            labels = _labels(results, shown, subset)
+            labels = score_labels(results, shown, subset)
             result = results.result(variant=variant.name, row=row.name, **labels)
             if result.values:
                 marks.append(
@@ -347,7 +325,7 @@ def _score_panel(
                 )
     return Panel(
         marks=tuple(marks),
-        title=_label(shown),
+        title=score_head(shown),
         x_ticks={float(x): _WORDS[s] or "test" for x, s in enumerate(subsets)},
         x_range=(-0.5, len(subsets) - 0.5),
         empty="" if marks else "no method has it",
@@ -376,19 +354,19 @@ def _curve_panel(
 ) -> Panel:
     marks: list[Mark] = []
     curves: list[Curve] = []
-    labels = {**_without_settings(results), **shown.labels}
+    labels = {**without_settings(results), **shown.labels}
     drawn = results.curves.where(variant=variant.name, subset=subset, name=shown.name)
     for place, row in enumerate(results.plan.rows):
         curve = drawn.get(row=row.name, **labels)
         if curve is None:
             continue
         colour, marker = _look(place)
-        kept = curve.x <= (LAST if shown.name.startswith("referral") else np.inf)
+        inside = curve.x <= (LAST if shown.name.startswith("referral") else np.inf)
         curves.append(curve)
         marks.append(
             CurveMark(
-                x=curve.x[kept],
-                y=curve.y[kept],
+                x=curve.x[inside],
+                y=curve.y[inside],
                 colour=colour,
                 marker=marker,
                 label=row.label,

@@ -1,4 +1,4 @@
-"""How runs on a user's own data are judged: as a file of theirs, and by group."""
+"""Protocol of runs on a user's own data: the scores of a file, also by group."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -24,9 +24,28 @@ def own_protocol(notes: tuple[str, ...]) -> Protocol:
 
 
 def _judge(repeat: Repeat) -> Judgement:
+    if "corruption" in repeat.line.labels:
+        return _of_corrupted(judge_by_task(repeat))
     judgement = judge_by_task(_by_group(repeat))
     warnings = (*judgement.warnings, *_overfitted(judgement.entries))
     return replace(judgement, warnings=warnings)
+
+
+def _of_corrupted(judgement: Judgement) -> Judgement:
+    """Return what is new of corrupted items: dozens of variants share the others.
+
+    Scores of the items as they are stored are where curves begin, and are not ranked
+    again; what needs both kinds, such as an OOD score, has no such score beside it.
+    """
+    alone = {e.score_name for e in judgement.entries if e.subset == "shifted"}
+    entries = tuple(
+        replace(entry, ranked=entry.ranked and entry.subset != "in_domain")
+        for entry in judgement.entries
+        if entry.subset in ("in_domain", "shifted") or entry.score_name not in alone
+    )
+    return Judgement(
+        entries=entries, design=judgement.design, warnings=judgement.warnings
+    )
 
 
 def _by_group(repeat: Repeat) -> Repeat:

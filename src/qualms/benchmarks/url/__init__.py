@@ -39,6 +39,7 @@ from qualms.benchmarks.url._variants import (
     all_splits,
     by_recall,
     real_and_small,
+    retrieval_alone,
     species_variant,
     tradeoff,
     url_settings,
@@ -156,7 +157,16 @@ def _paper() -> Preset:
     return Preset(
         name="paper",
         variants=tuple(variants),
-        further=tuple(further),
+        further=(
+            *further,
+            retrieval_alone(
+                {
+                    name: Part(name=_PARTS.get(name, name), options={"side": 224})
+                    for name in _REAL
+                },
+                labels={"backbone": "resnet50"},
+            ),
+        ),
         rows=(*SHOWN_NAMES, *(row.name for row in SECOND)),
         network=_NETWORKS["resnet50"],
         training={**_TRAINING, **_GPU},
@@ -206,7 +216,23 @@ def _demo() -> Preset:
                 configs=view_names(),
             ),
         ),
-        further=real_and_small(),
+        further=(
+            *real_and_small(),
+            retrieval_alone(
+                {
+                    family: Part(
+                        name="species",
+                        options={
+                            "family": family,
+                            "side": _DEMO_SIDE,
+                            "sizes": _DEMO_SIZES[family],
+                        },
+                    )
+                    for family in MADE
+                },
+                simulated=True,
+            ),
+        ),
         rows=(*SHOWN_NAMES, RANKED.name),
         network=Part(name="resnet_small"),
         training={

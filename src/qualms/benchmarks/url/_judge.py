@@ -48,20 +48,27 @@ def judge_url(repeat: Repeat) -> Judgement:
     if "taught" in settings:
         return _judge_few_shot(repeat, str(settings["taught"]))
     retrieval, votes = tuple(settings["retrieval"]), tuple(settings["votes"])
-    splits = {UPSTREAM: repeat.line.variant.test}
-    splits |= {name: f"{name}:test" for name in (*retrieval, *votes)}
+    splits = {name: f"{name}:test" for name in (*retrieval, *votes)}
+    has_upstream = bool(settings.get("upstream", True))
+    if has_upstream:
+        splits = {UPSTREAM: repeat.line.variant.test, **splits}
     val = {f"val_{name}": f"{name}:val" for name in retrieval}
     if set(val.values()) <= set(repeat.line.variant.splits):
         splits |= val
     unseen = {*retrieval, *val}
     sets = _read_sets(repeat, splits, unseen)
-    upstream = sets[UPSTREAM]
-    u = _uncertainties(repeat, upstream.predictions)
+    upstream = [sets[UPSTREAM]] if has_upstream else []
+    u = _uncertainties(repeat, sets[next(iter(splits))].predictions)
     own_entries = {
         name: tuple(_entries_of_set(embedded, u)) for name, embedded in sets.items()
     }
     against = {
-        name: tuple(_contrast_with(upstream, sets[name], u)) for name in retrieval
+        name: tuple(
+            entry
+            for contrast in upstream
+            for entry in _contrast_with(contrast, sets[name], u)
+        )
+        for name in retrieval
     }
     means = {
         "all": [(*own_entries[name], *against[name]) for name in retrieval],
@@ -69,12 +76,8 @@ def judge_url(repeat: Repeat) -> Judgement:
         "val": [own_entries[name] for name in val if name in own_entries],
     }
     entries = (
-        *top_one_entry(upstream),
-        *(
-            entry
-            for name in (UPSTREAM, *retrieval, *votes)
-            for entry in own_entries[name]
-        ),
+        *(entry for contrast in upstream for entry in top_one_entry(contrast)),
+        *(entry for name in splits if name not in val for entry in own_entries[name]),
         *(entry for entries_of in against.values() for entry in entries_of),
         *(
             entry
@@ -85,7 +88,10 @@ def judge_url(repeat: Repeat) -> Judgement:
     return Judgement(
         entries=entries,
         design=reduce(Design.joined, (embedded.design for embedded in sets.values())),
-        histograms=(_norms(upstream, [sets[name] for name in retrieval]),),
+        histograms=tuple(
+            _norms(contrast, [sets[name] for name in retrieval])
+            for contrast in upstream
+        ),
         warnings=tuple(_warnings(sets[name] for name in retrieval)),
     )
 

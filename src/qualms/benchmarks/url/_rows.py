@@ -107,6 +107,39 @@ def few_shot_names(backbone: str, data: tuple[str, ...]) -> tuple[str, ...]:
     return (*few, *(f"ce_many_{name}" for name in data))
 
 
+_UNTRAINED = {
+    "entropy": "entropy",
+    "flips": "flips",
+    "knn": "kNN",
+    "mahalanobis": "Mahalanobis",
+    "relative_mahalanobis": "relative Mahalanobis",
+}
+"""Uncertainties of a frozen network besides one over the length of its embedding."""
+_AS_IT_IS = TableRow(
+    name="frozen",
+    label="frozen, 1/norm",
+    method=Part(name="frozen"),
+    settings={"us": ("inverse_norm",)},
+    trains=False,
+    beyond=True,
+)
+FROZEN_ROWS = (
+    _AS_IT_IS,
+    *(
+        replace(
+            _AS_IT_IS,
+            name=f"frozen_{u}",
+            label=f"frozen, {label}",
+            settings={"us": (u,), "look": _AS_IT_IS.name},
+        )
+        for u, label in _UNTRAINED.items()
+    ),
+)
+"""A network that is not trained at all, by each of its uncertainties (`--frozen`)."""
+ALONE_NAMES = ("frozen", "frozen_entropy", "frozen_flips")
+"""Rows of a frozen network that compare items with no upstream ones."""
+
+
 def _second_trainings() -> Iterator[TableRow]:
     continued = {row for rows in _CONTINUED.values() for row in rows}
     for first in PAPER_ROWS:
@@ -143,7 +176,7 @@ def _taught(first: TableRow, data: str, k: int, name: str, items: str) -> TableR
 SECOND = tuple(_second_trainings())
 """Each method of the few-shot study, after training on items of the test classes."""
 
-ROWS = (*PAPER_ROWS, *LOOKS, RANKED, *SECOND)
+ROWS = (*PAPER_ROWS, *LOOKS, RANKED, *FROZEN_ROWS, *SECOND)
 FIRST_NAMES = tuple(row.name for row in PAPER_ROWS)
 SHOWN_NAMES = (*FIRST_NAMES, *(row.name for row in LOOKS))
 FROZEN_NAMES = ("ce", "elk", "nivmf", "hetxl", "losspred", RANKED.name, "ensemble")

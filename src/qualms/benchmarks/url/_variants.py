@@ -11,12 +11,14 @@ from typing import Any
 
 from qualms.benchmarks.url._configs import (
     CONFIGS_EACH,
+    alone_names,
     chosen_uncertainties,
     frozen_names,
     spread_names,
     view_names,
 )
 from qualms.benchmarks.url._rows import (
+    ALONE_NAMES,
     FIRST_NAMES,
     FROZEN_NAMES,
     PAPER_ROWS,
@@ -96,6 +98,29 @@ def url_settings(
             if row.method.name in by_method
         },
     }
+
+
+def retrieval_alone(
+    sets: Mapping[str, Part], *, network: Part | None = None, **about: Any
+) -> Variant:
+    """Return the paper's Algorithm 1: a frozen network on sets of unseen classes.
+
+    There is no upstream set, since nothing is trained: a row says how uncertain the
+    network is by what it came with. The first set stands for the data of the runs.
+    """
+    first, *_ = sets
+    return Variant(
+        name="retrieval",
+        label="retrieval alone",
+        dataset=sets[first],
+        datasets=dict(sets),
+        splits=tuple(f"{name}:test" for name in sets),
+        network=network,
+        configs=alone_names(),
+        rows=ALONE_NAMES,
+        settings={**url_settings(tuple(sets)), "upstream": False},
+        **about,
+    )
 
 
 def by_recall(variant: Variant) -> Variant:

@@ -1,6 +1,6 @@
-"""Judging embeddings: is a wrong nearest neighbour announced by the uncertainty?"""
+"""Judging embeddings: does the uncertainty announce wrong nearest neighbours?"""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -10,8 +10,14 @@ from numpy.typing import NDArray
 
 from qualms import scores
 from qualms.arrays import Array, Index
-from qualms.evaluate.drawings import histograms
-from qualms.evaluate.entry import Entry, Histogram, Judgement, ScoreOptions
+from qualms.evaluate.drawings import histograms, recall_curve
+from qualms.evaluate.entry import Curve, Entry, Histogram, Judgement, ScoreOptions
+from qualms.evaluate.neighbours import (
+    average_precisions_of,
+    query_items,
+    retrieved_items,
+    right_ranks_of,
+)
 from qualms.evaluate.subsets import (
     design_of,
     drawn_subsets,
@@ -29,7 +35,6 @@ from qualms.inference import (
     sampling_design,
 )
 from qualms.predictions import Predictions
-from qualms.scores.retrieval import Retrieved, retrieved
 
 ALL_ALIKE = "every nearest neighbour is right, or every one is wrong"
 WHY: dict[Callable[..., Any], str] = {
@@ -51,18 +56,10 @@ OWN_CLASSES = (
 def embedding(
     predictions: Predictions, _val: Predictions | None, options: ScoreOptions
 ) -> Judgement:
-    """Judge one embedding file; upstream items, if any, serve as the contrast."""
+    """Judge one embedding file; upstream items, if any, are the contrast."""
     upstream = predictions.get("upstream")
-    down = known_items(predictions)
-    if upstream is not None:
-        down = down[~upstream[down]]
-    if down.size < (2 if options.gallery is None else 1):
-        raise ValueError(
-            f"{predictions.source}: there must be at least two items of a known class "
-            "that are not upstream, for one to be the other's neighbour, got "
-            f"{down.size}; add items"
-        )
-    search = _retrieved(predictions, down, options)
+    down = query_items(predictions, options.gallery)
+    search = retrieved_items(predictions, down, options.gallery)
     hits = np.zeros(predictions.n)
     hits[down] = search.hits
     entries: list[Entry] = []
@@ -83,6 +80,7 @@ def embedding(
     )
     return Judgement(
         entries=tuple(entries),
+        curves=tuple(_curves(predictions, downstream, hits, options.curve_points)),
         histograms=tuple(_histograms(predictions, downstream, hits > 0.5)),
         notes=(
             *_gallery_note(options),
@@ -93,42 +91,30 @@ def embedding(
     )
 
 
+def _curves(
+    predictions: Predictions,
+    downstream: Mapping[str, Index],
+    hits: Array,
+    most: int | None,
+) -> Iterator[Curve]:
+    """Yield the curve of R@1 of the kept queries for each uncertainty."""
+    for name, value in predictions.named("uncertainty").items():
+        for subset in drawn_subsets(downstream):
+            index = downstream[subset]
+            yield recall_curve(
+                hits[index], value[index], subset=subset, kind=name, most=most
+            )
+
+
 def _histograms(
     predictions: Predictions,
     downstream: Mapping[str, Index],
     right: NDArray[np.bool_],
 ) -> Iterator[Histogram]:
-    """Yield histograms of uncertainty, of items with a `right` neighbour and others."""
+    """Yield histograms of each uncertainty, by `right` and wrong neighbours."""
     parts = {"right": right, "wrong": ~right}
     for name, value in predictions.named("uncertainty").items():
         yield from histograms(value, parts, drawn_subsets(downstream), name=name)
-
-
-def _retrieved(
-    predictions: Predictions, index: Index, options: ScoreOptions
-) -> Retrieved:
-    if options.gallery is None:
-        return retrieved(*_both(predictions, index))
-    _refuse_shared(predictions, options.gallery)
-    # Items of a gallery are neighbours of many items, but have no neighbours sought.
-    hits = scores.hits_within(_ranks(predictions, index, options), 1)
-    return Retrieved(hits, np.arange(len(hits)))
-
-
-def _ranks(
-    predictions: Predictions, index: Index, options: ScoreOptions
-) -> scores.RightRanks:
-    if options.gallery is None:
-        return scores.right_ranks(*_both(predictions, index))
-    gallery, target = _both(options.gallery, known_items(options.gallery))
-    return scores.right_ranks(
-        *_both(predictions, index), gallery=gallery, gallery_target=target
-    )
-
-
-def _both(predictions: Predictions, index: Index) -> tuple[NDArray[Any], NDArray[Any]]:
-    embedding, target = predictions.arrays["embedding"], predictions.arrays["target"]
-    return embedding[index], target[index]
 
 
 def _among_more(
@@ -137,10 +123,15 @@ def _among_more(
     downstream: Mapping[str, Index],
     options: ScoreOptions,
 ) -> Iterator[Entry]:
-    """Yield R@k for every requested k."""
+    """Yield R@k for every requested k, and MAP@R if requested."""
+    if options.map_at_r:
+        precisions = np.zeros(predictions.n)
+        precisions[down] = average_precisions_of(predictions, down, options.gallery)
+        for subset, index in downstream.items():
+            yield _share(scores.map_at_r, precisions[index], subset, index, {})
     if not options.nearest:
         return
-    ranks = _ranks(predictions, down, options)
+    ranks = right_ranks_of(predictions, down, options.gallery)
     for k in options.nearest:
         hits = np.zeros(predictions.n)
         hits[down] = scores.hits_within(ranks, k)
@@ -155,7 +146,7 @@ def _share(
     index: Index,
     settings: Mapping[str, str],
 ) -> Entry:
-    """Return the entry of a score that is the share of `right` items."""
+    """Return the entry of a score that is the share of right items."""
     influence = partial(mean_influence, right, about=scores.about(score))
     return _about(subset, index)(score, float(right.mean()), influence, settings)
 
@@ -170,28 +161,12 @@ def _gallery_note(options: ScoreOptions) -> tuple[str, ...]:
     )
 
 
-def _refuse_shared(predictions: Predictions, gallery: Predictions) -> None:
-    """Raise if an item is in the gallery: it would be its own neighbour."""
-    shared: Sequence[str] = ()
-    queries, candidates = predictions.get("item"), gallery.get("item")
-    if queries is not None and candidates is not None:
-        shared = np.intersect1d(queries, candidates).tolist()
-    same = np.array_equal(predictions.arrays["embedding"], gallery.arrays["embedding"])
-    if shared or same:
-        examples = f"{len(shared)} of them, such as {shared[0]!r}" if shared else "all"
-        raise ValueError(
-            "a gallery must hold other items than those whose neighbours are sought, "
-            f"and {gallery.source} holds {examples}: each would be its own neighbour; "
-            "leave them out, or score the file without a gallery"
-        )
-
-
 def _accuracy(
     predictions: Predictions,
     upstream: NDArray[np.bool_] | None,
     chosen: Mapping[str, Index],
 ) -> Iterator[Entry]:
-    """Yield accuracy on upstream items, or on all where none are marked."""
+    """Yield the accuracy on upstream items, or on all items if none are marked."""
     predicted = predictions.get("predicted")
     if predicted is None:
         return
@@ -209,7 +184,7 @@ def _design(
     down: Index,
     pair: Index,
 ) -> Design:
-    """Return the design in which items that retrieve each other are one unit."""
+    """Return the design, in which items that retrieve each other are one unit."""
     unit = np.arange(predictions.n)
     unit[down] = predictions.n + pair
     cluster = joined_clusters(unit, predictions.get("cluster"))
@@ -246,7 +221,7 @@ def _retrieval(
 
 
 def _contrast(predictions: Predictions, upstream: NDArray[np.bool_]) -> Iterator[Entry]:
-    """Yield scores of downstream against upstream items, and of their union."""
+    """Yield scores of downstream items against upstream items, and of both together."""
     index = known_items(predictions)
     entry_of_all, entry = (
         _about("all", items) for items in (np.arange(predictions.n), index)
@@ -264,12 +239,12 @@ def _contrast(predictions: Predictions, upstream: NDArray[np.bool_]) -> Iterator
 
 
 def _shifted(predictions: Predictions) -> Iterator[Entry]:
-    """Yield scores of telling shifted items apart."""
+    """Yield scores of the detection of shifted items."""
     shifted = outside(predictions)
     if shifted is None:
         return
     entry = _about("all", np.arange(predictions.n))
-    # Downstream against upstream items have a row of the same name.
+    # The scores of downstream against upstream items have the same names.
     more = {} if predictions.get("upstream") is None else {"outside": "shifted"}
     for name, value in predictions.named("uncertainty").items():
         for score in (scores.ood_auroc, scores.ood_auprc, scores.ood_fpr95):

@@ -28,7 +28,7 @@ _ASPECT = 2.6 / 3.4
 
 
 class _CurveWords(NamedTuple):
-    """How a kind of curve is shown."""
+    """Words and look of a kind of curve."""
 
     title: str
     caption: str
@@ -44,6 +44,12 @@ _ABOUT: Mapping[str, _CurveWords] = {
     "referral_accuracy": _CurveWords("Accuracy after referral", _REFERRAL),
     "referral_auroc": _CurveWords("AUROC after referral", _REFERRAL),
     "referral_nll": _CurveWords("NLL after referral", _REFERRAL),
+    "referral_recall_at_1": _CurveWords(
+        "R@1 after referral",
+        "A person checks the most uncertain queries, and R@1 is of those that are kept."
+        " Where a curve gets better from left to right, the uncertainty finds wrong"
+        " neighbours.",
+    ),
     "reliability": _CurveWords(
         "Reliability",
         "How often predictions of a confidence are right. On the dashed line confidence"

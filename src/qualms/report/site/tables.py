@@ -48,7 +48,7 @@ _WORDS = {_HIGHER: "higher is better", _LOWER: "lower is better"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scale:
-    """How the numbers of a column are printed and drawn."""
+    """Decimals and range by which the numbers of a column are printed and drawn."""
 
     decimals: int | None
     low: float
@@ -252,8 +252,8 @@ def _head_words(column: Column) -> list[Child]:
     arrow = next((a for a in _WORDS if a in column.label or a in column.group), "")
     words: list[Child] = [element("bdi", " ".join(plain.split()))]
     if arrow and arrow in column.label:
-        said = element("span", f", {_WORDS[arrow]}", class_="unseen")
-        words += [" ", element("span", arrow, aria_hidden="true"), said]
+        spoken = element("span", f", {_WORDS[arrow]}", class_="unseen")
+        words += [" ", element("span", arrow, aria_hidden="true"), spoken]
     return words
 
 
@@ -335,8 +335,8 @@ def _cell(table: Table, cell: TableCell, scale: _Scale, class_: str) -> Html:
     interval = signed(interval_text(cell, scale.decimals))
     tie = None
     if cell.tied:
-        said = element("span", "best or tied with the best, ", class_="unseen")
-        tie = html_of([element("span", MARK, class_="tie", aria_hidden="true"), said])
+        spoken = element("span", "best or tied with the best, ", class_="unseen")
+        tie = html_of([element("span", MARK, class_="tie", aria_hidden="true"), spoken])
     return element(
         "td",
         tie,

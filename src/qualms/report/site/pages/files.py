@@ -52,7 +52,10 @@ _SHOWN_BY = {
     ),
     "regression": (("items.html", "its items"), ("planner.html", "a referral plan")),
     "segmentation": (("viewer.html", "its segmentations"),),
-    "embedding": (("neighbours.html", "nearest neighbours"),),
+    "embedding": (
+        ("neighbours.html", "nearest neighbours"),
+        ("planner.html", "a referral plan"),
+    ),
 }
 """Pages that show more of a file, by its task."""
 

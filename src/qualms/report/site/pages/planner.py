@@ -26,7 +26,7 @@ RULES = (
     " holds with the stated confidence for a request that was made without looking at"
     " them. It says nothing of another population: the other sets show what becomes of"
     " it there. Items of equal uncertainty are referred together or not at all."
-    " The command qualms docs refer prints the rule and its proof."
+    " The command qualms docs promise prints the proof."
 )
 
 
@@ -44,8 +44,8 @@ def planner(contents: SiteContents) -> Iterator[Page]:
             reasons.append(_reason(source, str(error)))
             continue
         value = plan_data(choices, source.command)
-        taken = [each.name for each in data]
-        key = slug(f"plan {source.label}", taken)
+        keys = [each.name for each in data]
+        key = slug(f"plan {source.label}", keys)
         data.append(DataFile(name=key, value=value, on_demand=True))
         if contents.on_paper:
             drawing = plan_drawing(choices, source.label, simulated=source.simulated)

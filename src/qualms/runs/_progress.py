@@ -1,0 +1,141 @@
+"""Requested runs and their progress, read without disturbing the runs."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from qualms.runs._files import (
+    as_object,
+    epochs_path,
+    log_path,
+    read_object,
+    write_text,
+)
+from qualms.runs._predictions import was_finished
+from qualms.runs._record import why_failed
+from qualms.spec import RunSpec
+
+REQUEST = "requested.json"
+"""File in the folder of a benchmark that lists the runs that were asked for last."""
+
+
+class RunState(NamedTuple):
+    """The facts about a run that a listing of thousands of runs reads."""
+
+    spec: dict[str, Any]
+    """Fields of its spec, unchecked."""
+    done: bool
+    error: str
+    """Error of the last attempt; '' if it did not fail."""
+    seconds: float | None
+    """Seconds of its training; None unless it is done."""
+    finished: str | None
+    """Time of its end, in UTC; None unless it is done."""
+
+
+class RunProgress(NamedTuple):
+    """Progress of a run, by the files in its folder."""
+
+    spec: RunSpec
+    done: bool
+    error: str
+    """Error of the last attempt; '' if it did not fail."""
+    epochs: tuple[Mapping[str, Any], ...]
+    """Record of each epoch: its number, loss, seconds and images per second."""
+    sign: float
+    """Time of its last change, in seconds since 1970."""
+
+
+def note_request(out: Path, specs: Iterable[RunSpec]) -> None:
+    """Record below `out` which runs were requested last, for pages that follow them."""
+    hashes: dict[str, list[str]] = {}
+    for spec in specs:
+        hashes.setdefault(spec.benchmark, []).append(spec.hash)
+    for benchmark, runs in hashes.items():
+        folder = out / benchmark
+        folder.mkdir(parents=True, exist_ok=True)
+        write_text(folder / REQUEST, json.dumps({"runs": runs}))
+
+
+def requested_runs(folder: Path) -> tuple[str, ...]:
+    """Return the hashes of the runs of a benchmark that were requested last."""
+    runs = read_object(folder / REQUEST).get("runs")
+    return tuple(map(str, runs)) if isinstance(runs, list) else ()
+
+
+def read_progress(folder: Path) -> RunProgress | None:
+    """Return the progress of the run in `folder`; None if it holds no run.
+
+    Nothing is locked, so a process that works on the run is not disturbed.
+    """
+    try:
+        spec = RunSpec.from_json((folder / "spec.json").read_text(encoding="utf-8"))
+        lines = epochs_path(folder).read_text("utf-8", "replace").splitlines()
+    except FileNotFoundError as error:
+        if error.filename == str(folder / "spec.json"):
+            return None
+        lines = []
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return None
+    return RunProgress(
+        spec,
+        done=was_finished(folder),
+        error=why_failed(folder),
+        epochs=tuple(filter(None, map(_line_object, lines))),
+        sign=last_change(folder),
+    )
+
+
+def read_state(folder: Path) -> RunState | None:
+    """Return the facts that a listing shows; None if the files cannot be read."""
+    try:
+        spec, record = (
+            read_object(folder / f"{name}.json") for name in ("spec", "done")
+        )
+        error = why_failed(folder)
+    except OSError:
+        return None
+    if not spec:
+        return None
+    done = record.get("hash") == folder.name
+    finished = None
+    if done:
+        changed = datetime.fromtimestamp(_changed(folder / "done.json"), UTC)
+        finished = changed.strftime("%Y-%m-%d %H:%M")
+    seconds = record.get("seconds") if done else None
+    return RunState(spec, done, error, seconds, finished)
+
+
+def last_change(folder: Path) -> float:
+    """Return when a file of a run last changed, in seconds since 1970."""
+    return max((_changed(path) for path in folder.glob("*")), default=0.0)
+
+
+def log_end(folder: Path, size: int) -> str:
+    """Return the end of a run's log: complete lines of at most `size` bytes."""
+    try:
+        with log_path(folder).open("rb") as file:
+            length = file.seek(0, os.SEEK_END)
+            file.seek(max(0, length - size))
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+    return text if length <= size else text.partition("\n")[2]
+
+
+def _line_object(line: str) -> dict[str, Any]:
+    """Return the object of a line; {} for a line that is still being written."""
+    try:
+        return as_object(json.loads(line))
+    except ValueError:
+        return {}
+
+
+def _changed(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
