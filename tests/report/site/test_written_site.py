@@ -260,7 +260,7 @@ def test_files_with_the_same_items_share_a_page(hostile):
     assert [group.comparison is not None for group in shown.groups] == [True] * 3
     names = [path.name for path in hostile.glob("*.html")]
     names = [each for each in names if not each.startswith(("method", "compare"))]
-    assert len(names) == 2 + 2 * 4 + 4
+    assert len(names) == 3 + 2 * 4 + 4
     alone = contents(names=("careful",)).groups[0]
     assert alone.comparison is None
     assert alone.slug == alone.files[0].slug == "careful"

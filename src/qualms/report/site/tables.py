@@ -440,7 +440,10 @@ def _meanings(table: Table, places: Sequence[int]) -> Html | None:
         score = str(column.keys.get("score", ""))
         if score in defined_scores():
             plain = column.label.replace(_HIGHER, "").replace(_LOWER, "")
-            scores.setdefault(score, " ".join(plain.split()))
+            words = " ".join(plain.split())
+            if words in scores.values() and score not in scores:
+                words = ", ".join(filter(None, (column.group, words)))
+            scores.setdefault(score, words)
     links = [
         [" · " if number else "", definition_link(score, words)]
         for number, (score, words) in enumerate(scores.items())
