@@ -79,13 +79,13 @@ class Result:
     best: str = ""
     """The best row of its column; '' where rows are not ranked."""
     tied: bool = False
-    """Whether it is the best, or cannot be told apart from the best."""
+    """True if it is the best, or cannot be told apart from the best."""
     interval_method: str = ""
-    """How the interval was made."""
+    """Name of the rule that made the interval."""
     no_interval: str = ""
     """Why there is none, where the value is defined."""
     covers: str = ""
-    """What the interval covers: other "items", "items and seeds"; or "these runs" where
+    """Coverage of the interval: other "items", "items and seeds"; "these runs" where
     these are too few to say how far others lie. `values` shows their range."""
     no_winner: str = ""
     """Why no row of its column is marked as best."""
@@ -706,7 +706,7 @@ def csv_text(value: Any) -> str:
 
 
 _BETWEEN = re.compile(r"[ ,;]+")
-"""What stands between several numbers of a cell."""
+"""Separator between several numbers of a cell."""
 
 
 def harmless(value: Any) -> Any:

@@ -38,7 +38,7 @@ Named = TypeVar("Named", "Variant", "TableRow")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """How epochs and configurations are chosen on validation items."""
+    """Rule by which epochs and configurations are chosen on validation items."""
 
     name: str
     rule: str
@@ -46,7 +46,7 @@ class Selection:
     splits: tuple[str, ...]
     """The validation splits that it looks at."""
     label: str
-    """What a trial of `qualms tune` is judged by, in words."""
+    """The score of a trial of `qualms tune`, in words."""
     items: str
     """Those items in words, e.g. "in-domain validation items"."""
 
@@ -72,7 +72,7 @@ class Variant:
     """The split whose items are judged beside those of `test`, as shifted ones; '' for
     `test/shifted`, where runs predict it."""
     shift: str = ""
-    """What is shifted, in words; '' for nothing."""
+    """The shift in words; '' for none."""
     simulated: bool = False
     labels: Labels = field(default_factory=dict)
     """Further labels of its results, e.g. {"shift": "country"}."""
@@ -80,7 +80,7 @@ class Variant:
     """Settings at which every row is judged, each by itself: one per alpha. They are
     labels of the results."""
     settings: Settings = field(default_factory=dict)
-    """What the protocol must know of this variant besides its labels."""
+    """Facts of this variant for the protocol, besides its labels."""
     selection: str = ""
     """Name of the benchmark's `Selection` for its runs; '' where nothing is chosen."""
     network: Part | None = None
@@ -92,10 +92,10 @@ class Variant:
     rows: tuple[str, ...] = ()
     """Rows that are judged on it; () for all rows of the preset."""
     listed: bool = True
-    """Whether pages list its numbers one by one. Of others, such as dozens of shifts of
+    """True if pages list its numbers one by one. Of others, such as dozens of shifts of
     one dataset, they show the tables and figures of the presentation alone."""
     repeats: int = 0
-    """How many repeats of the preset it has, the first ones; 0 for all."""
+    """Number of the preset's repeats that it has, the first ones; 0 for all."""
     only: Mapping[str, tuple[Label, ...]] = field(default_factory=dict)
     """For each setting that is named, the values that are judged on it."""
 
@@ -136,12 +136,12 @@ class Range:
     low: float = 0.0
     high: float = 0.0
     log: bool = True
-    """Whether values are even in their logarithm."""
+    """True if values are spread evenly in their logarithm."""
     choices: tuple[Any, ...] = ()
     """The values themselves, where they are not an interval."""
     complement: bool = False
-    """Whether the option is one minus a value between `low` and `high`: a momentum is
-    searched by how far it is from 1."""
+    """True if the option is one minus a value between `low` and `high`: a momentum is
+    searched by its distance from 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,19 +155,19 @@ class Stage:
     """The row whose runs the rule reads; a pool is read as one. '' if the rule reads no
     predictions."""
     rule: str
-    """How items are chosen, e.g. "most_uncertain"."""
+    """Name of the rule that chooses items, e.g. "most_uncertain"."""
     split: str = "pool"
     """The split whose items are chosen, and whose predictions the rule reads."""
     options: Mapping[str, Any] = field(default_factory=dict)
     seeded: bool = False
-    """Whether the rule draws with the first seed of a pool, as its option `seed`, so
-    that all runs of the pool train on the same items."""
+    """True to pass the first seed of a pool as the rule's option `seed`, so that all
+    runs of the pool train on the same items."""
     splits: tuple[str, ...] = ()
     """The splits that the second runs predict; () for those of the variant."""
     chosen_by: tuple[str, ...] = ()
     """Names of settings of a line that are options of the rule too."""
     continues: bool = False
-    """Whether training goes on from the first run's weights."""
+    """True to train on from the first run's weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,14 +185,14 @@ class TableRow:
     labels: Labels = field(default_factory=dict)
     """Further labels of its results, e.g. {"interval": "gaussian"}."""
     settings: Settings = field(default_factory=dict)
-    """What the protocol must know of this row besides its labels."""
+    """Facts of this row for the protocol, besides its labels."""
     at: tuple[Labels, ...] = ()
     """Settings at which it is judged, where these are not the variant's."""
     trained_by: tuple[str, ...] = ()
     """Names of settings that are options of the method: every value of theirs has its
     own runs."""
     stage: Stage | None = None
-    """How its training items are chosen, where it is a second training."""
+    """Choice of its training items, where it is a second training."""
     weights_of: str = ""
     """Row whose trained weights this row reuses, seed by seed. Such runs are not
     trained: `start` names the run with the weights, and `epochs` is 0."""
@@ -205,7 +205,7 @@ class TableRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
-    """How large a run of the benchmark is."""
+    """Size of a run of the benchmark: its variants, rows, network and training."""
 
     name: str
     """demo, small or paper; of data that a user brings, its name."""
@@ -222,8 +222,7 @@ class Preset:
     """Options by method of this preset's network."""
     seeds: tuple[int, ...]
     pools: tuple[tuple[int, ...], ...]
-    """Which seeds form each repeat's pool; a row takes as many of the first as it
-    pools."""
+    """Seeds of each repeat's pool; a row takes as many of the first as it pools."""
     alone: tuple[int, ...] = ()
     """The seed of each repeat of rows that pool nothing; () for the first of each
     pool."""
@@ -263,24 +262,24 @@ class GivenData:
     shape: tuple[int, ...]
     """(*space, channels) of an item; the median where items differ."""
     alike: bool = True
-    """Whether all items have that shape."""
+    """True if all items have that shape."""
     patch: tuple[int, ...] = ()
     """Sides of the patches that the user wants to train on; () for what suits."""
     deep: bool = False
-    """Whether images have more than 8 bits."""
+    """True if images have more than 8 bits."""
     sizes: Mapping[str, int]
     """Items of each split."""
     shift: str = ""
-    """What is shifted, in words; '' where no split is."""
+    """The shift in words; '' where no split is shifted."""
     corruptions: tuple[tuple[str, int], ...] = ()
     """Corruptions of the test items by name, each with a severity."""
     network: Part | None = None
     """The network that the user wants to train; None for one that suits the data."""
     seeds: tuple[int, ...] = USUAL_SEEDS
     gpu: bool = False
-    """Whether runs are made on a GPU."""
+    """True if runs are made on a GPU."""
     notes: tuple[str, ...] = ()
-    """What a reader of the results must know of the data, in sentences."""
+    """Notes on the data for readers of the results, in sentences."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,11 +300,11 @@ class Expectation:
     low: float = -math.inf
     high: float = math.inf
     any_row: bool = False
-    """Whether one number between `low` and `high` is enough."""
+    """True if one number between `low` and `high` is enough."""
     most: bool = False
-    """Whether more than half of the numbers are enough."""
+    """True if it is enough that more than half of the numbers lie there."""
     meaning: str = ""
-    """What it says about the model that it holds, for a reader new to the field."""
+    """Meaning for the model if it holds, for a reader new to the field."""
 
 
 GUEST = TableRow(name="{method}", label="{method}", method=Part(name=""))
@@ -328,13 +327,13 @@ class Benchmark:
     expectations: Mapping[str, tuple[Expectation, ...]] = field(default_factory=dict)
     """By preset."""
     findings: tuple[Expectation, ...] = ()
-    """What the paper found, in its words shortened; asked of every run."""
+    """Findings of the paper, in its words shortened; asked of every run."""
     configs: Mapping[str, Config] = field(default_factory=dict)
     """By name, for variants and `--config`."""
     search: Mapping[str, Mapping[str, tuple[Range, ...]]] = field(default_factory=dict)
     """By variant and method, what `qualms tune` searches."""
     selections: tuple[Selection, ...] = ()
-    """How epochs and configurations may be chosen."""
+    """Rules by which epochs and configurations may be chosen."""
     guests: tuple[TableRow, ...] = (GUEST,)
     """Rows of a method that the benchmark does not have; in their names and labels
     {method} stands for the method. Those that pool as many runs as rows of the preset
@@ -347,7 +346,7 @@ class Benchmark:
     # Judging takes seconds to import, and declarations are read by every command: both
     # are functions that import what they return.
     protocol: "Callable[[], Protocol] | None" = None
-    """How its repeats are judged; None for the ordinary scores of its task."""
+    """Protocol of its repeats; None for the ordinary scores of its task."""
     presentation: "Callable[[], Presentation] | None" = None
     """Its tables and figures; None for ordinary tables."""
 
@@ -394,7 +393,7 @@ class Line(NamedTuple):
     at: Labels
     """Settings such as alpha, measure or aggregation."""
     labels: Labels
-    """What all of its numbers are of."""
+    """Labels of all of its numbers."""
     pools: tuple[tuple[RunSpec, ...], ...]
     """The runs of each repeat; () where the preset trains none."""
 
@@ -444,7 +443,7 @@ class RunPlan:
     left_out: tuple[str, ...] = ()
     """Rows that pool more runs than there are seeds."""
     part: str = ""
-    """How this differs from the whole preset, in words; '' if it does not."""
+    """Difference from the whole preset, in words; '' for none."""
 
     @property
     def preset_text(self) -> str:

@@ -1,4 +1,4 @@
-"""What `qualms runs` and `qualms gc` print."""
+"""Output of `qualms runs` and `qualms gc`."""
 
 import json
 import shutil

@@ -41,7 +41,7 @@ class Listing(NamedTuple):
     columns: tuple[str, ...]
     rows: Sequence[Row]
     broken: tuple[str, ...] = ()
-    """What is wrong with parts from outside that are left out."""
+    """Sentences on parts from outside that are left out because they fail."""
 
 
 def methods() -> Listing:

@@ -155,7 +155,7 @@ def score(
     ] = None,
     nearest: Annotated[
         list[int] | None,
-        typer.Option(help="Embeddings: also R@k, for each k that is given."),
+        typer.Option(help="Embeddings: also R@k for this k; may be repeated."),
     ] = None,
     map_at_r: Annotated[
         bool, typer.Option("--map-at-r", help="Embeddings: also MAP@R.")
@@ -193,7 +193,7 @@ def score(
             positive=tuple(positive or ()),
             confidence=confidence,
         ),
-        "curve_points": _curve_points(whole=every or curves is not None),
+        "curve_points": _curve_points(every=every or curves is not None),
     }
     options = ScoreOptions(
         by_group=by_group, subset=subset, uncertainty=uncertainty, **more
@@ -241,11 +241,11 @@ def _write_page(scored: "Scored", html: Path, files: list[Path]) -> None:
     write_page(scored, html, command=_command(), sources=files, data=data_root())
 
 
-def _curve_points(*, whole: bool) -> int | None:
+def _curve_points(*, every: bool) -> int | None:
     """Return how many points of a curve are needed: JSON and pages hold no more."""
     from qualms.evaluate.drawings import CURVE_POINTS
 
-    return None if whole else CURVE_POINTS
+    return None if every else CURVE_POINTS
 
 
 def _check_writable(

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.ndimage import map_coordinates
 
 from qualms.corruptions._corruption import Corruption, Image
 from qualms.shelf import find, outside_parts
@@ -89,9 +88,7 @@ def corrupt_labels(
     space = array.shape[1:]
     checked(name, space, severity)
     places = part.move(space, severity, random_numbers(name, item, seed))
-    return np.stack(
-        [map_coordinates(each, places, order=0, mode="mirror") for each in array]
-    )
+    return np.stack([_interpolated(each, places, order=0) for each in array])
 
 
 def checked(name: str, space: tuple[int, ...], severity: int) -> Corruption:
@@ -152,7 +149,17 @@ def _range(array: NDArray[Any]) -> _ValueSpan:
 def _sampled(image: Image, places: NDArray[np.float64]) -> Image:
     """Return an image whose pixels come from `places`, interpolated linearly."""
     channels = [
-        map_coordinates(image[..., channel], places, order=1, mode="mirror")
+        _interpolated(image[..., channel], places, order=1)
         for channel in range(image.shape[-1])
     ]
     return np.stack(channels, axis=-1)
+
+
+def _interpolated(
+    values: NDArray[Any], places: NDArray[np.float64], *, order: int
+) -> NDArray[Any]:
+    # Importing it takes a second, and most datasets are never corrupted.
+    from scipy.ndimage import map_coordinates
+
+    moved: NDArray[Any] = map_coordinates(values, places, order=order, mode="mirror")
+    return moved

@@ -1,4 +1,4 @@
-"""Which of two published sets of constants an image takes.
+"""Choice between two published sets of constants, by the size of the image.
 
 The released code of Hendrycks & Dietterich (2019) has constants for pictures of 224
 pixels (ImageNet-C) and for pictures of 32 (CIFAR-10-C).

@@ -47,6 +47,6 @@ def magnified(image: Image, factor: float) -> Image:
     return middle
 
 
-def _middle(whole: int, part: int) -> slice:
-    start = (whole - part) // 2
+def _middle(side: int, part: int) -> slice:
+    start = (side - part) // 2
     return slice(start, start + part)

@@ -22,7 +22,7 @@ SHARE = (0.01, 0.02, 0.03, 0.04, 0.05)
 """Of the shorter side."""
 MOVES = 2
 UNEVEN = 0.3
-"""How much the times of moves differ, in shares of the time between them."""
+"""Largest change of the time of a move, as a share of the time between moves."""
 
 
 def patient_motion() -> Corruption:

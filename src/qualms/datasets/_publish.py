@@ -44,7 +44,7 @@ class Finished(NamedTuple):
 
     @property
     def items(self) -> int:
-        """How many items the unit holds."""
+        """Number of items in the unit."""
         return self.layout["item"].shape[0]
 
 

@@ -40,7 +40,7 @@ class Card:
     citation: str
     url: str
     obtain: str
-    """How to get the data, and the folder layout `qualms prepare --from` expects."""
+    """Steps to get the data, and the folder layout `qualms prepare --from` expects."""
     simulated: bool = False
     package: str | None = None
     """A Python package that brings the data. Where it is installed, its name stands for
@@ -158,7 +158,7 @@ def _load_nothing(unit: Unit) -> LoadedItems:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """How to make a dataset: plain data, and one function that loads a unit."""
+    """Instructions to make a dataset: plain data, and a function that loads a unit."""
 
     name: str
     options: Mapping[str, Any]
@@ -175,7 +175,7 @@ class Recipe:
     counts: Mapping[str, int] = field(default_factory=dict)
     """The paper's number of items per final split; checked unless overridden."""
     shifts: Mapping[str, str] = field(default_factory=dict)
-    """Which splits are shifted and by what, e.g. {"test": "label range"}."""
+    """Shift of each shifted split, in words, e.g. {"test": "label range"}."""
     subsets: Mapping[str, Subset] = field(default_factory=dict)
     """Further splits that are filtered from stored ones, e.g. graded shifts."""
     version: int = 1
@@ -194,16 +194,16 @@ class Recipe:
     swap_share: float = 0.0
     """Probability of the second label, for each class of an item."""
     any_shape: bool = False
-    """Whether images may differ in their sides, and label maps with them or in their
-    number of raters. Training then takes patches of them."""
+    """True if images may differ in their sides, and label maps in their sides and in
+    their number of raters. Training then takes patches of them."""
     complete: bool = False
-    """Whether every unit must load. Otherwise unreadable units are left out and
+    """True if every unit must load. Otherwise unreadable units are left out and
     reported."""
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Files that are left out from the start, and why. They are reported together with
     those that cannot be loaded."""
     notes: tuple[str, ...] = ()
-    """What a user should know of the files, in sentences."""
+    """Notes for the user about the files, in sentences."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

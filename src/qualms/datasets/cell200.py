@@ -58,7 +58,7 @@ CARD = Card(
 
 Source = Literal["hdf5", "png"]
 Trained = Callable[[NDArray[Any]], NDArray[np.bool_]]
-"""Which counts may occur in train and val."""
+"""Function from counts (N,) to True where a count may occur in train and val."""
 
 
 class _Pictures(NamedTuple):

@@ -33,12 +33,12 @@ class _WorkerSlot:
 
     setup: WorkerSetup
     ready: bool = False
-    """Whether the worker has started."""
+    """True once the worker has started."""
     starts: int = 0
-    """How often a worker was started in vain."""
+    """Number of failed attempts to start a worker."""
     job: Job | None = None
     alone: bool = False
-    """Whether nothing else may be under way beside the job."""
+    """True if nothing else may be under way beside the job."""
     pending: dict[str, RunSpec] = field(default_factory=dict)
     """Runs of the job that have not ended, by hash."""
     began: float = 0.0
@@ -89,11 +89,11 @@ class _Dispatcher:
         self._busy = 0
         """Workers that have a job."""
         self._alone = False
-        """Whether a job is under way beside which nothing else may be."""
+        """True while a job is under way beside which nothing else may be."""
         self._has_started = False
-        """Whether any worker has ever started."""
+        """True once any worker has started."""
         self._not_started: dict[str, None] = {}
-        """How workers were lost that could not start, in words."""
+        """Sentences about workers that could not start, each once."""
 
     def events(self) -> Iterator[Event | RunEnd]:
         """Yield the events of all runs until each has ended."""
@@ -106,7 +106,7 @@ class _Dispatcher:
 
     @property
     def _possible(self) -> int:
-        """How many jobs may begin now."""
+        """Number of jobs that may begin now."""
         return 0 if self._alone else self._queue.count(idle=not self._busy)
 
     def _assign(self) -> Iterator[Event | RunEnd]:
@@ -193,7 +193,7 @@ class _Dispatcher:
             self._queue.put_back(NextJob(only(job, again), alone))
 
     def _lose_start(self, slot: _WorkerSlot, lost: Lost) -> None:
-        """Let a slot whose worker could not start be tried again, or give it up."""
+        """Try a slot again whose worker could not start, or give it up."""
         slot.starts += not lost.with_node
         self._not_started[lost.how] = None
         if slot.starts < STARTS and (self._has_started or lost.with_node):
@@ -218,10 +218,10 @@ class _Dispatcher:
 
 
 class _LossCounter:
-    """How often the processes of runs were lost.
+    """Counter of the lost processes of runs.
 
-    The folders of runs say it to other launchers. Those that cannot be written to must
-    not be tried for ever, so it is known here as well.
+    The folders of runs state the number for other launchers. Runs whose folders cannot
+    be written to must not be tried for ever, so this launcher counts as well.
     """
 
     def __init__(self, retries: int) -> None:

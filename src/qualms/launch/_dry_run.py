@@ -1,4 +1,4 @@
-"""What a launcher can say of runs without making them: which would be refused."""
+"""Checks of runs that a launcher makes without training: which would be refused."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

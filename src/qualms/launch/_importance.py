@@ -1,4 +1,4 @@
-"""How much each searched option matters, by Optuna.
+"""Importance of each searched option, by Optuna.
 
 It is Optuna's functional ANOVA (Hutter et al., 2014): the share of the differences in
 an objective that an option explains by itself, by a random forest of the trials.
@@ -66,9 +66,9 @@ def _study(search: Search, valued: Sequence[TrialResult]) -> "Study":
 def _shares(study: "Study", name: str, place: int) -> list[Importance]:
     from optuna.importance import FanovaImportanceEvaluator, get_param_importances
 
-    found = get_param_importances(
+    shares = get_param_importances(
         study,
         evaluator=FanovaImportanceEvaluator(seed=0),
         target=lambda trial: trial.values[place],
     )
-    return [Importance(name, option, float(share)) for option, share in found.items()]
+    return [Importance(name, option, float(share)) for option, share in shares.items()]

@@ -24,7 +24,7 @@ class NextJob(NamedTuple):
 
     job: Job
     alone: bool
-    """Whether nothing else may be under way until it ends."""
+    """True if nothing else may be under way until it ends."""
 
 
 class JobQueue:
@@ -60,7 +60,7 @@ class JobQueue:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no job can begin, now or as soon as nothing is under way."""
+        """True if no job can begin, now or as soon as nothing is under way."""
         return not self._ready and not self._alone
 
     def pop(self) -> NextJob:
@@ -69,15 +69,15 @@ class JobQueue:
         return NextJob((self._alone if alone else self._ready).popleft(), alone)
 
     def put_back(self, entry: NextJob) -> None:
-        """Let a job be the next of its kind to begin."""
+        """Put a job back; it is the next of its kind to begin."""
         (self._alone if entry.alone else self._ready).appendleft(entry.job)
 
     def split(self, job: Job, spec: RunSpec) -> None:
-        """Let a run of a job begin as a job of its own, after all others."""
+        """Make a run of a job a job of its own, which begins after all others."""
         self._ready.append(only(job, [spec]))
 
     def set_aside(self, job: Job, spec: RunSpec) -> None:
-        """Let a run of a job begin by itself, when nothing else is under way."""
+        """Set a run of a job aside; it begins when nothing else is under way."""
         self._alone.append(only(job, [spec]))
 
     def end_orphans(self) -> Iterator[RunEnd]:

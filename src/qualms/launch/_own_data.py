@@ -172,17 +172,17 @@ def _given(
     )
 
 
-def given_text(given: GivenData) -> str:
-    """Say in a sentence what the data are."""
-    task = given.task
+def given_text(data: GivenData) -> str:
+    """Describe the user's data in one line: task, size of items, and splits."""
+    task = data.task
     kind = f"{task.name}, {task.classes} classes" if task.classes else task.name
-    about = "" if given.alike else "about "
-    sides = about + " x ".join(map(str, given.shape[:-1]))
+    about = "" if data.alike else "about "
+    sides = about + " x ".join(map(str, data.shape[:-1]))
     colours = {1: "grey", 3: "colour"}
-    look = colours.get(given.shape[-1], f"{given.shape[-1]} channels")
-    depth = "more than 8 bit" if given.deep else "8 bit"
-    items = ", ".join(f"{split} {size:,}" for split, size in given.sizes.items())
-    return f"{given.name}: {kind}; {sides}, {look}, {depth}; items: {items}"
+    look = colours.get(data.shape[-1], f"{data.shape[-1]} channels")
+    depth = "more than 8 bit" if data.deep else "8 bit"
+    items = ", ".join(f"{split} {size:,}" for split, size in data.sizes.items())
+    return f"{data.name}: {kind}; {sides}, {look}, {depth}; items: {items}"
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -43,7 +43,7 @@ PAUSE = 1.0
 
 
 class Luggage(NamedTuple):
-    """What a process on another machine needs beside its work."""
+    """Files and facts that a process on another machine needs beside its work."""
 
     version: str
     mark: Path | None

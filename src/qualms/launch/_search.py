@@ -45,7 +45,7 @@ class Search:
     objectives: tuple[str, ...] = ()
     """Objectives beside the rule of the selection, among `OBJECTIVES`."""
     simulated: bool = False
-    """Whether the data are simulated."""
+    """True if the data are simulated."""
 
     @property
     def method(self) -> str:

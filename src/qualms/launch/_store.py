@@ -34,7 +34,7 @@ class StoreError(OSError):
 
 
 class FileSystem(Protocol):
-    """What is used of a file system of fsspec."""
+    """The functions of fsspec's file systems that are used here."""
 
     def find(self, path: str, *, detail: bool) -> Mapping[str, Mapping[str, Any]]:
         """Return what the store knows about all objects below a path."""
@@ -62,12 +62,12 @@ class FileSystem(Protocol):
 
 
 class StoredObject(NamedTuple):
-    """What a store knows about an object."""
+    """Facts of a store about an object."""
 
     tag: str
-    """Changes with the content."""
+    """A text that changes with the content."""
     changed: float
-    """When it was written, in seconds of the store's clock."""
+    """Time at which it was written, in seconds of the store's clock."""
 
 
 def connect_s3() -> FileSystem:

@@ -23,7 +23,7 @@ from qualms.processes import locked
 SECONDS = 300.0
 """Seconds without a sign of life after which a lease has run out."""
 RENEWALS = 5
-"""How often a lease is renewed in the time after which it runs out."""
+"""Renewals of a lease in the time after which it runs out."""
 _ROUNDING = 1.0
 """Stores state times in whole seconds."""
 
@@ -165,7 +165,7 @@ def _renew(lease: Lease, ended: threading.Event) -> None:
 
 
 def _release(lease: Lease) -> None:
-    """Say that the run may be claimed; the object stays, so that numbers only rise."""
+    """Release the run for other claims; the object stays, so that numbers only rise."""
     record = asdict(lease.record) | {"released": True}
     if _highest(lease.store, lease.folder) == lease.number:
         lease.store.write(lease.name, LeaseRecord(**record).to_bytes())

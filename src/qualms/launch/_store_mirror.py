@@ -21,11 +21,11 @@ from qualms.runs import checkpoint_paths, done_path, lock_path, owner_path
 THREADS = 16
 """Transfers at a time."""
 _RECORD = ".stored.json"
-"""What was the same in the store and here, after the last transfer."""
+"""File that lists what was the same in the store and here after the last transfer."""
 
 
 class FileStamp(NamedTuple):
-    """What changes when a file is written anew, and stays when it is renamed."""
+    """Facts that change when a file is written anew, and stay when it is renamed."""
 
     size: int
     changed: int
@@ -88,9 +88,9 @@ def pull(
         skip: names of files that are left as they are.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    record, here = read_record(folder), _files(folder)
-    same = _unchanged(record, here, objects)
-    stale = here.keys() - objects.keys() - set(skip)
+    record, local = read_record(folder), _files(folder)
+    same = _unchanged(record, local, objects)
+    stale = local.keys() - objects.keys() - set(skip)
     missing = objects.keys() - same.keys() - set(skip)
     done = done_path(folder).name
     if stale or missing:
@@ -112,7 +112,7 @@ def complete(
     objects: Mapping[str, StoredObject],
     claim: int,
 ) -> None:
-    """Fetch what was never here; other files of `folder` are newer than the store's.
+    """Download files that were never on this machine; all others here are newer.
 
     The arguments are those of `pull`.
     """
@@ -143,20 +143,20 @@ def push(
         check: raises if this process may not write there any more.
     """
     stored = store.objects(name)
-    record, here = read_record(folder), _files(folder)
-    same = _unchanged(record, here, stored)
-    changed, stale = here.keys() - same.keys(), stored.keys() - here.keys()
+    record, local = read_record(folder), _files(folder)
+    same = _unchanged(record, local, stored)
+    changed, stale = local.keys() - same.keys(), stored.keys() - local.keys()
     if changed or stale:
         check()
         done = done_path(folder).name
         if done in stored:
             store.delete([f"{name}/{done}"])
-            changed |= {done} & here.keys()
+            changed |= {done} & local.keys()
         sources = {file.facts: each for each, file in record.files.items()}
         renamed = {
-            each: sources[here[each]]
+            each: sources[local[each]]
             for each in changed - {done}
-            if sources.get(here[each]) in stored
+            if sources.get(local[each]) in stored
         }
         for each, source in renamed.items():
             store.copy(f"{name}/{source}", f"{name}/{each}")
@@ -166,7 +166,7 @@ def push(
         stored = store.objects(name)
     same = {
         each: StoredFile(stored[each].tag, facts)
-        for each, facts in here.items()
+        for each, facts in local.items()
         if each in stored
     }
     _write_record(folder, claim, same)
@@ -174,14 +174,14 @@ def push(
 
 def _unchanged(
     record: MirrorRecord,
-    here: Mapping[str, FileStamp],
+    local: Mapping[str, FileStamp],
     stored: Mapping[str, StoredObject],
 ) -> dict[str, StoredFile]:
     """Return the files that neither side has changed since the last transfer."""
     return {
         name: file
         for name, file in record.files.items()
-        if here.get(name) == file.facts
+        if local.get(name) == file.facts
         and name in stored
         and stored[name].tag == file.tag
     }

@@ -50,7 +50,7 @@ def run_store(out: str | PurePath) -> "RunStore":
 
 
 def mirrored_runs(out: str | PurePath) -> Path:
-    """Bring all runs and results at an address to this machine; return their folder."""
+    """Download all runs and results at an address; return their folder here."""
     return run_store(out).pull_all()
 
 
@@ -74,7 +74,7 @@ class RunStore:
 
     @property
     def staging(self) -> Staging:
-        """How workers claim and store runs."""
+        """Functions by which workers claim and store runs."""
         return Staging(partial(_claimed, self), partial(_store_epoch, self))
 
     def check(self) -> None:
@@ -162,10 +162,10 @@ def by_folder(objects: _Objects) -> dict[str, dict[str, StoredObject]]:
 @contextmanager
 def _claimed(runs: RunStore, spec: RunSpec, _: Path) -> Iterator[Path | None]:
     """Claim a run; yield its folder on this machine, and store it afterwards."""
-    here = run_folder(runs.mirror, spec)
+    mirror = run_folder(runs.mirror, spec)
     with ExitStack() as claims:
         lease = None
-        if claims.enter_context(claim_in_place(spec, here)) is not None:
+        if claims.enter_context(claim_in_place(spec, mirror)) is not None:
             holder, leases = place_name(runs.mirror), _lease_folder(spec)
             lease = claims.enter_context(
                 leased(runs.store, leases, holder, runs.seconds)
@@ -173,37 +173,37 @@ def _claimed(runs: RunStore, spec: RunSpec, _: Path) -> Iterator[Path | None]:
         if lease is None:
             yield None
             return
-        _fetch(runs, spec, here, lease)
+        _fetch(runs, spec, mirror, lease)
         try:
-            yield here
+            yield mirror
         except BaseException:
             with suppress(OSError, ClaimLostError):
-                _push(runs, spec, here, patience=BRIEFLY)
+                _push(runs, spec, mirror, patience=BRIEFLY)
             raise
-        _push(runs, spec, here, patience=runs.store.patience)
+        _push(runs, spec, mirror, patience=runs.store.patience)
 
 
-def _store_epoch(runs: RunStore, spec: RunSpec, here: Path) -> None:
+def _store_epoch(runs: RunStore, spec: RunSpec, mirror: Path) -> None:
     """Store a run in training; a failing store does not stop the training."""
     try:
-        _push(runs, spec, here, patience=BRIEFLY)
+        _push(runs, spec, mirror, patience=BRIEFLY)
     except StoreError as error:
         sys.stdout.write(f"{error}; it is tried again after the next epoch\n")
 
 
-def _fetch(runs: RunStore, spec: RunSpec, here: Path, lease: Lease) -> None:
-    """Bring the folder of a claimed run, and those that it needs, to this machine.
+def _fetch(runs: RunStore, spec: RunSpec, mirror: Path, lease: Lease) -> None:
+    """Download the folder of a claimed run, and those of the runs that it needs.
 
     The store is right, unless this machine was the last to work on the run.
     """
     name = f"{spec.benchmark}/{spec.hash}"
-    objects, record = runs.store.objects(name), read_record(here)
+    objects, record = runs.store.objects(name), read_record(mirror)
     was_last = 0 < lease.before == record.claim
-    is_ahead = is_done(here, spec) and done_path(here).name not in objects
+    is_ahead = is_done(mirror, spec) and done_path(mirror).name not in objects
     transfer = complete if was_last or is_ahead or not objects else pull
-    transfer(runs.store, name, here, objects=objects, claim=lease.number)
+    transfer(runs.store, name, mirror, objects=objects, claim=lease.number)
     for parent in spec.parents:
-        folder, name = sibling(here, parent), f"{spec.benchmark}/{parent}"
+        folder, name = sibling(mirror, parent), f"{spec.benchmark}/{parent}"
         folder.mkdir(exist_ok=True)
         with locked(lock_path(folder), wait=True):
             objects = runs.store.objects(name)
@@ -211,10 +211,10 @@ def _fetch(runs: RunStore, spec: RunSpec, here: Path, lease: Lease) -> None:
                 pull(runs.store, name, folder, objects=objects)
 
 
-def _push(runs: RunStore, spec: RunSpec, here: Path, *, patience: float) -> None:
-    store, claim = replace(runs.store, patience=patience), read_record(here).claim
+def _push(runs: RunStore, spec: RunSpec, mirror: Path, *, patience: float) -> None:
+    store, claim = replace(runs.store, patience=patience), read_record(mirror).claim
     check = partial(check_lease, store, _lease_folder(spec), claim)
-    push(store, f"{spec.benchmark}/{spec.hash}", here, claim=claim, check=check)
+    push(store, f"{spec.benchmark}/{spec.hash}", mirror, claim=claim, check=check)
 
 
 def _lease_folder(spec: RunSpec) -> str:

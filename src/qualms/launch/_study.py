@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from optuna.storages import BaseStorage
 
 Storage = Literal["sqlite", "journal"]
-"""How a study is stored: a file of SQLite, or a journal for many workers."""
+"""Form of a stored study: a file of SQLite, or a journal for many workers."""
 STORAGES: tuple[Storage, ...] = ("sqlite", "journal")
 FILES: dict[Storage, str] = {"sqlite": "study.db", "journal": "journal.log"}
 SECONDS = 60.0
-"""How long a write waits for another process."""
+"""Seconds for which a write waits for another process."""
 
 
 def checked_storage(name: str) -> Storage:

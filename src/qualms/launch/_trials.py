@@ -50,12 +50,12 @@ class TrialResult:
 
     @property
     def is_busy(self) -> bool:
-        """Whether another process makes the trial."""
+        """True if another process makes the trial."""
         return self.outcome.status == "busy"
 
     @property
     def is_pruned(self) -> bool:
-        """Whether the pruner of the search stopped the trial."""
+        """True if the pruner of the search stopped the trial."""
         return self.outcome.status == "pruned"
 
 

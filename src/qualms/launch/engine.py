@@ -31,7 +31,7 @@ class Engine:
     """GPUs of a Ray cluster for each process, or a share of one; 1 by default where the
     cluster has any."""
     retries: int = RETRIES
-    """How often a run is tried again after its process or machine was lost."""
+    """Number of new attempts at a run after its process or machine was lost."""
 
     def __post_init__(self) -> None:
         if self.launcher not in LAUNCHERS:
@@ -62,7 +62,7 @@ class Slots(NamedTuple):
     setups: list[WorkerSetup]
     make_crew: Callable[[], Crew]
     on_gpus: bool
-    """Whether the processes train on GPUs."""
+    """True if the processes train on GPUs."""
     close: Callable[[], None] = lambda: None
     """Called where no crew is made after all; a crew that ends does it itself."""
 

@@ -45,7 +45,7 @@ class ResultsOutput(NamedTuple):
     command: str
     """The command or call of the user, for all files."""
     write: bool = True
-    """Whether tables, figures and a page are written."""
+    """True to write tables, figures and a page."""
     show: Callable[[JudgedPlan], None] = lambda _: None
     """Called with each plan as soon as it is judged."""
 

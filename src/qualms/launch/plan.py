@@ -52,7 +52,7 @@ class RunRequest:
     network: str = ""
     """Name of the network, in place of the benchmark's."""
     frozen: bool = False
-    """Whether the network stays as its weights are: only rows that train nothing."""
+    """True to keep the network's weights as they are: only rows that train nothing."""
     given: GivenData | None = None
     """Data that the user brings; their benchmark has one preset."""
     corruptions: tuple[str, ...] = ()
@@ -190,15 +190,15 @@ def without_datasets(plan: RunPlan, keys: Collection[str]) -> RunPlan:
     return replace(plan, variants=variants)
 
 
-def check_data(function: Declared, *, given: bool) -> None:
+def check_data(function: Declared, *, has_data: bool) -> None:
     """Raise if a benchmark takes data and none are given, or the reverse."""
     takes, name = _takes_data(function), function.__name__
-    if takes and not given:
+    if takes and not has_data:
         raise ValueError(
             f"{name} is about your own data: name a folder, a table in CSV or a TOML"
             " file with --from (`qualms docs own_data`)"
         )
-    if given and not takes:
+    if has_data and not takes:
         shelf = _benchmarks()
         taking = [other for other in shelf if _takes_data(find("benchmarks", other))]
         raise ValueError(
@@ -213,10 +213,10 @@ def _benchmarks() -> list[str]:
     return [name for name in names("benchmarks") if name not in wrong]
 
 
-def _declared(function: Declared, given: GivenData | None) -> Benchmark:
+def _declared(function: Declared, data: GivenData | None) -> Benchmark:
     """Return the benchmark that a function declares, of given data if it takes them."""
-    check_data(function, given=given is not None)
-    return function() if given is None else function(given=given)
+    check_data(function, has_data=data is not None)
+    return function() if data is None else function(given=data)
 
 
 def _takes_data(function: Declared) -> bool:

@@ -123,7 +123,7 @@ def duration_text(seconds: float) -> str:
 
 @dataclass(slots=True, eq=False)
 class _Pace:
-    """How far all runs are, and how long the others will take at this pace."""
+    """Progress of all runs, and the time that the rest will take at this pace."""
 
     total: int
     started: float
@@ -131,16 +131,16 @@ class _Pace:
     """Runs that ended, those that were skipped among them."""
     skipped: int = 0
     shares: dict[str, float] = field(default_factory=dict)
-    """How far runs are that are under way, by hash."""
+    """Share that is done of each run under way, by hash."""
     under_way: float = 0.0
     """The sum of these shares: a thousand of them are not added up at every epoch."""
 
     def wait(self) -> None:
-        """Count time from now on: what was done before was no run."""
+        """Start the clock anew: no run was trained so far."""
         self.started = time.monotonic()
 
     def epoch(self, spec: RunSpec, epoch: int, epochs: int) -> None:
-        """Note how far a run is."""
+        """Note the progress of a run."""
         share = epoch / max(epochs, 1)
         self.under_way += share - self.shares.get(spec.hash, 0.0)
         self.shares[spec.hash] = share
@@ -156,8 +156,8 @@ class _Pace:
     @property
     def left(self) -> str:
         """The time left, in words; "" while it is not known."""
-        made = self.done - self.skipped + self.under_way
-        share = made / max(self.total - self.skipped, 1)
+        trained = self.done - self.skipped + self.under_way
+        share = trained / max(self.total - self.skipped, 1)
         if not SURE <= share < 1:
             return ""
         seconds = (time.monotonic() - self.started) * (1 - share) / share

@@ -53,7 +53,7 @@ class RunReport(NamedTuple):
 
     @property
     def is_complete(self) -> bool:
-        """Whether no run failed, and all predictions of finished runs can be read."""
+        """True if no run failed, and all predictions of finished runs can be read."""
         ended = (o for o in self.outcomes if o.status in ("done", "skipped"))
         finished = {outcome.spec.hash for outcome in ended}
         missing = (run.hash for each in self.judged for run in each.results.missing)
@@ -77,7 +77,7 @@ def plans_for(
     if source is None:
         return plans_of(benchmark, request)
     benchmark, path = benchmark or "own", Path(source)
-    check_data(find("benchmarks", benchmark.partition("/")[0]), given=True)
+    check_data(find("benchmarks", benchmark.partition("/")[0]), has_data=True)
     with counting_bar(path.name) as advance:
         request = with_data(
             request,

@@ -1,4 +1,4 @@
-"""What training passes to a method: a batch, and how far training has come."""
+"""Records that training passes to a method: batches and the progress of training."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -81,7 +81,7 @@ def activate_dropout(network: Headed) -> None:
 
 @contextmanager
 def dropout_active(network: nn.Module) -> Iterator[None]:
-    """Refuse a network that calls none of its `ActiveDropout` layers within."""
+    """Raise if `network` has `ActiveDropout` layers and none is called within."""
     layers = [layer for layer in network.modules() if isinstance(layer, ActiveDropout)]
     if not layers:
         yield

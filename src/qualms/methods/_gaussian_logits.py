@@ -56,16 +56,17 @@ def draw_probs(outputs: Tensor, covariance: Tensor, noise: Tensor) -> Tensor:
 def with_mean(probs: Tensor, mean: Tensor) -> Tensor:
     """Return draws `probs` (M, B, C), changed as little as possible to have `mean`.
 
-    Every draw keeps the same share of what it gives to classes whose mean is too high,
-    and spreads the rest over the others. So all of them stay distributions.
+    Where the mean of a class is too high, every draw keeps the same share of its
+    probability and spreads the rest over the other classes, so each draw stays a
+    distribution.
     """
     tiny = torch.finfo(probs.dtype).tiny
     present = probs.mean(0)
-    kept = (mean / present.clamp(min=tiny)).clamp(max=1.0)
+    kept_share = (mean / present.clamp(min=tiny)).clamp(max=1.0)
     missing = (mean - present).clamp(min=0.0)
     share = missing / missing.sum(1, keepdim=True).clamp(min=tiny)
-    freed = (probs * (1 - kept)).sum(2, keepdim=True)
-    return probs * kept + freed * share
+    freed = (probs * (1 - kept_share)).sum(2, keepdim=True)
+    return probs * kept_share + freed * share
 
 
 def even_noise(draws: int, size: int, device: torch.device) -> Tensor:

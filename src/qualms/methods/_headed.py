@@ -175,7 +175,7 @@ def start_as_classifier(last: nn.Linear, backbone: nn.Module) -> bool:
     """Copy the `classifier` of a backbone to `last`, if it has one of the same shape.
 
     Returns:
-        Whether there was one.
+        True if there was one.
     """
     classifier = as_backbone(backbone).classifier
     if classifier is None or classifier.weight.shape != last.weight.shape:
@@ -277,7 +277,7 @@ class FittedBuffers(nn.Module):
 
     @property
     def ready(self) -> bool:
-        """Whether something is stored under every name."""
+        """True if something is stored under every name."""
         return all(self.has(name) for name in self.names)
 
 

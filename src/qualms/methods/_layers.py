@@ -130,7 +130,7 @@ def to_rows(values: Tensor, rows: int) -> Tensor:
 def check_first_pass(
     kind: type[nn.Module], network: nn.Module, moment: Moment, batches: Batches
 ) -> None:
-    """Refuse a backbone that uses the weights of random layers without calling them.
+    """Raise if a backbone uses the weights of random layers without calling them.
 
     Some networks read `layer.weight` and multiply by it themselves, but a layer of
     `kind` is random only when it is called. One pass before training shows which layers

@@ -41,7 +41,7 @@ class FeatureGaussians(NamedTuple):
 
 
 class Residual(NamedTuple):
-    """What is left of features outside the principal space of the training items."""
+    """Directions of features outside the principal space of the training items."""
 
     origin: Tensor
     """(D,) feature whose logits are nearest to 0."""

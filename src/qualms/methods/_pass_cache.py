@@ -34,7 +34,7 @@ class _PassCache:
     def __init__(self, network: Headed) -> None:
         self.outputs: dict[nn.Module, list[Tensor]] = {}
         self.calls: Counter[nn.Module] = Counter()
-        """How often each layer was called in this pass."""
+        """Number of calls of each layer in this pass."""
         layers = list(network.modules())
         self.ends = {
             layer.layer for layer in layers if isinstance(layer, InsertedDropout)

@@ -164,7 +164,7 @@ def soft_dice(probs: Tensor, target: Tensor, counted: Tensor) -> Tensor:
     Args:
         probs: (B, C, *space).
         target: (B, *space) classes.
-        counted: (B, *space) whether a pixel counts.
+        counted: (B, *space) True where a pixel counts.
     """
     classes = torch.arange(probs.shape[1], device=probs.device)
     classes = classes.view(-1, *(1,) * (target.ndim - 1))
@@ -350,7 +350,7 @@ def _add_classes(logits: Tensor, probs: Tensor, entropy: Tensor) -> Tensor:
 
 
 def _add_two_classes(outputs: Tensor, probs: Tensor, entropy: Tensor) -> Tensor:
-    """Do as `_add_classes` does, faster, from the difference of two logits."""
+    """Add a draw as `_add_classes` does, faster, from the difference of two logits."""
     logit = outputs[:, -1] if outputs.shape[1] == 1 else outputs[:, 1] - outputs[:, 0]
     probs[:, 1].add_(logit.sigmoid())
     probs[:, 0].add_(logit.neg().sigmoid_())

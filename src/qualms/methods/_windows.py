@@ -39,8 +39,8 @@ class Windows:
     overlap: float = 0.25
     """Least share of a side that neighbours have in common."""
     blend: Blend = "nearest"
-    """How the windows of a pixel count: "nearest" takes that with the nearest centre,
-    "gaussian" gives near ones more weight, and "flat" gives all the same."""
+    """Weights of the windows over a pixel: "nearest" takes the window with the nearest
+    centre, "gaussian" gives near windows more weight, "flat" gives all the same."""
     together: int = 1
     """Windows in one pass, for networks that are not random."""
     device: torch.device | None = None

@@ -46,7 +46,7 @@ def elk(
     initial_uncertainty: float | None = None,
     width: int = 1024,
 ) -> Method:
-    """Embeddings for classification, the learned `uncertainty/head`, and the entropy.
+    """Learn embeddings by classification, and `uncertainty/head` beside the entropy.
 
     Args:
         inverse_temperature: factor of the concentrations of classes, and the least one.

@@ -56,7 +56,7 @@ def evidential(
     penalty: float = 0.01,
     draws: int = 20,
 ) -> Method:
-    """Probabilities with the `uncertainty/vacuity`, label maps, or a mean and variance.
+    """Predict classes with `uncertainty/vacuity`, label maps, or a mean and variance.
 
     Args:
         evidence: function from outputs to the evidence for classes. "relu" is the

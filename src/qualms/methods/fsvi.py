@@ -55,7 +55,7 @@ def fsvi(
     train_draws: int = 5,
     draws: int = 5,
 ) -> Method:
-    """A Gaussian last layer under a prior on functions; `draws` of it to predict.
+    """Train a Gaussian last layer under a prior on functions; predict by `draws` of it.
 
     Args:
         prior_cov: variance of the prior of every output, around 0.

@@ -33,7 +33,7 @@ def gaussian(
     select: Sequence[str] = (),
     ridge: float = 1e-6,
 ) -> Method:
-    """Mean and variance of a Gaussian likelihood, and scores that select items.
+    """Predict mean and variance of a Gaussian likelihood, and scores that select items.
 
     Args:
         warmup: epochs of squared error, for the mean alone.

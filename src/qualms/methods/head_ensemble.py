@@ -32,7 +32,7 @@ from qualms.spec import Task
 
 
 def head_ensemble(*, heads: int = 10, smoothing: float = 0.0) -> Method:
-    """Each head is a draw; embeddings have the entropy and its two parts.
+    """Predict one draw per head; embeddings get the entropy and its two parts.
 
     Args:
         heads: number of linear classifiers on the embedding.

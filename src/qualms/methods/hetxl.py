@@ -42,7 +42,7 @@ def hetxl(
     scale: float = 0.011312,
     smoothing: float = 0.0,
 ) -> Method:
-    """Classes or embeddings, and `uncertainty/log_determinant` beside the entropy.
+    """Predict classes or embeddings, with `uncertainty/log_determinant` and entropy.
 
     The noise belongs to the items rather than to the network, so classes are predicted
     as one draw, their mean.

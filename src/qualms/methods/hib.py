@@ -42,7 +42,7 @@ def hib(
     width: int = 1024,
     original_negatives: bool = False,
 ) -> Method:
-    """Embeddings by pairs of a class, and the learned `uncertainty/head`.
+    """Learn embeddings from pairs of items of a class, and `uncertainty/head`.
 
     Args:
         inverse_temperature: factor of cosines in the logit of a match. The default is
@@ -55,7 +55,7 @@ def hib(
             the head starts, near 0.7, as in URL's best runs: draws then lie anywhere.
         draws: draws of each embedding in a step.
         width: width of the three hidden layers of the uncertainty head.
-        original_negatives: whether images of different classes have the loss
+        original_negatives: True if images of different classes have the loss
             -log(1 - p) of Oh et al. instead of log p.
     """
     check_temperature(inverse_temperature)

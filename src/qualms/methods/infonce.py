@@ -32,7 +32,7 @@ from qualms.spec import Task
 
 
 def infonce(*, inverse_temperature: float = 15.183) -> Method:
-    """Embeddings by contrast, and `uncertainty/inverse_norm`.
+    """Learn embeddings by contrast, and predict `uncertainty/inverse_norm`.
 
     Args:
         inverse_temperature: factor of cosines. The default is URL's best for ResNet-50;

@@ -76,7 +76,7 @@ _CHANNELS = 32
 def laplace(
     *, draws: int = 20, curvature: Curvature = "full", mean: Mean = "probit"
 ) -> Method:
-    """A mean and variance for regression, `draws` of the last layer for classes.
+    """Predict a mean and variance in regression, `draws` of the last layer for classes.
 
     Args:
         draws: draws of the logits of each item; for embeddings at least 200, as only

@@ -44,7 +44,7 @@ def losspred(
     initial_uncertainty: float | None = None,
     width: int = 1024,
 ) -> Method:
-    """Classes or embeddings, and the predicted loss as `uncertainty/head`.
+    """Predict classes or embeddings, and their loss as `uncertainty/head`.
 
     Args:
         weight: factor of the error of the prediction in the loss. The default is URL's

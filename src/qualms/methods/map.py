@@ -19,7 +19,7 @@ from qualms.spec import Task
 
 
 def map(*, projection: int | None = None, smoothing: float = 0.0) -> Method:  # noqa: A001
-    """The network as it is: class probabilities, label maps, means or embeddings.
+    """Predict by the network as it is: probabilities, label maps, means or embeddings.
 
     Args:
         projection: width of the embedding, a linear projection of the features; None

@@ -38,7 +38,7 @@ def mc_dropout(
     projection: int | None = None,
     smoothing: float = 0.0,
 ) -> Method:
-    """Dropout of `rate` all over the network, and `draws` passes to predict.
+    """Insert dropout of `rate` all over the network; predict by `draws` passes.
 
     Args:
         rate: share of the entries that are dropped.

@@ -47,7 +47,7 @@ def mcinfonce(
     width: int = 1024,
     average: Average = "likelihood",
 ) -> Method:
-    """Embeddings by contrast, and the learned `uncertainty/head`.
+    """Learn random embeddings by contrast, and `uncertainty/head`.
 
     Args:
         inverse_temperature: factor of cosines. The default is URL's best for ResNet-50;

@@ -41,7 +41,7 @@ def mfvi(  # noqa: PLR0913 - what the paper tunes, and the schedule
     l2: float = 0.0,
     draws: int = 5,
 ) -> Method:
-    """Gaussian weights, and `draws` passes to predict.
+    """Give every weight a Gaussian; predict by `draws` passes.
 
     The run's weight decay acts on the means only if the prior is "tied", as that prior
     does not pull them to 0.

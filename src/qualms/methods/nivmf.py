@@ -62,7 +62,7 @@ def nivmf(
     width: int = 1024,
     stretching: Stretching = "class",
 ) -> Method:
-    """Embeddings for classification, the learned `uncertainty/head`, and the entropy.
+    """Learn embeddings by classification, and `uncertainty/head` beside the entropy.
 
     Classes are predicted by their densities at the direction of the embedding.
 

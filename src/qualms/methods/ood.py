@@ -64,7 +64,7 @@ def ood(
     clip: float = 0.9,
     items: int = 50_000,
 ) -> Method:
-    """Classes or embeddings of the plain network, and eight scores of unlike items.
+    """Predict as the plain network, and eight scores that find unlike items.
 
     Args:
         neighbours: k of `uncertainty/knn`; of fewer training items, all of them.

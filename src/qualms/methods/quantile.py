@@ -18,7 +18,7 @@ from qualms.spec import Task
 
 
 def quantile(*, alpha: float = 0.1, warmup: int = 20) -> Method:
-    """The quantiles alpha / 2 and 1 - alpha / 2, as `lower` and `upper`.
+    """Predict the quantiles alpha / 2 and 1 - alpha / 2, as `lower` and `upper`.
 
     Args:
         alpha: share of targets that the interval may miss.

@@ -65,7 +65,7 @@ def radial(  # noqa: PLR0913 - what the paper tunes, and the schedule
     l2: float = 0.0,
     draws: int = 5,
 ) -> Method:
-    """Weights with radial noise, and `draws` passes to predict.
+    """Give the weights radial noise; predict by `draws` passes.
 
     Options are those of `mfvi`; standard deviations multiply the noise.
 

@@ -66,7 +66,7 @@ def rank1(
     annealing_epochs: int = 200,
     draws: int = 5,
 ) -> Method:
-    """Gaussian vectors that scale the channels of every layer; `draws` passes.
+    """Scale the channels of every layer by Gaussian vectors; predict by `draws` passes.
 
     Args:
         dropout_rate: p; the vectors start as noisy as Gaussian dropout of that rate,

@@ -29,7 +29,7 @@ from qualms.spec import Task
 
 
 def snapshot(*, cycles: int = 5) -> Method:
-    """A draw from the end of each cycle of one training.
+    """Predict one draw by the weights at the end of each cycle of one training.
 
     Args:
         cycles: falls of the learning rate, each of which gives a member; at most one

@@ -54,7 +54,9 @@ def sngp(
     ridge: float = 1.0,
     smoothing: float = 0.0,
 ) -> Method:
-    """Classes or embeddings, with the entropy and the `uncertainty/variance` of logits.
+    """Predict classes or embeddings, with the entropy and `uncertainty/variance`.
+
+    The variance is that of the logits.
 
     Args:
         features: number of random features.

@@ -56,7 +56,7 @@ def ssn(
     least_variance: float = 1e-5,
     factor_scale: float = 0.1,
 ) -> Method:
-    """A Gaussian over all logits of an item, and `draws` of them to predict.
+    """Learn a Gaussian over all logits of an item; predict by `draws` of them.
 
     Args:
         rank: columns of the factor. Kahl et al. (2024) have 10 for street scenes and

@@ -50,7 +50,7 @@ def swag(
     draws: int = 30,
     rate: float | None = 0.2,
 ) -> Method:
-    """Draws of all weights from a Gaussian around their mean.
+    """Predict with draws of all weights from a Gaussian around their mean.
 
     Args:
         start: share of training after which weights are collected, once per epoch; the

@@ -24,7 +24,7 @@ _PIXELS = 2**12
 
 
 def temperature() -> Method:
-    """The probabilities of the plain network, as one draw, calibrated on `val`."""
+    """Predict the plain network's probabilities, as one draw, calibrated on `val`."""
     return Method(
         build=_build,
         predict=_predict,

@@ -29,7 +29,7 @@ Flips = Literal["all", "horizontal", "none"]
 
 
 def tta(*, flips: Flips | None = None, noise: Sequence[float] = (0.0, 0.1)) -> Method:
-    """One draw for each flip of an item, clean and with noise.
+    """Predict one draw for each flip of an item, clean and with noise.
 
     Args:
         flips: "all" for every combination of axes, "horizontal" for the last axis,

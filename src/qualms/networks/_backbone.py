@@ -25,10 +25,10 @@ class Backbone(Protocol):
     classifier: Classifier | nn.Linear | None = None
     """Last layer that came with the weights; a head of the same shape starts as it."""
     trained_head: Callable[[int | None], nn.Module] | None = None
-    """Of a network that is trained already: from the number of outputs that a method
-    needs, None for the network's own, to the head that came with the network."""
+    """Function that returns the head that came with a trained network. It takes the
+    number of outputs that a method needs; None for the network's own."""
     note: str = ""
-    """What the user should know of the weights."""
+    """Note for the user about the weights."""
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return the features of `x`."""

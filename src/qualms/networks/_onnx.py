@@ -80,20 +80,20 @@ class OnnxNetwork(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the first output for a batch, item by item if it takes single ones."""
-        (taken,) = self._session.get_inputs()
-        kind = np.float16 if "float16" in taken.type else np.float32
+        (pictures,) = self._session.get_inputs()
+        kind = np.float16 if "float16" in pictures.type else np.float32
         images = x.detach().cpu().numpy().astype(kind)
-        single = taken.shape[0] == 1
+        single = pictures.shape[0] == 1
         batches = (
             [images[k : k + 1] for k in range(len(images))] if single else [images]
         )
-        outputs = [self._session.run(None, {taken.name: b})[0] for b in batches]
+        outputs = [self._session.run(None, {pictures.name: b})[0] for b in batches]
         return torch.from_numpy(np.concatenate(outputs).astype(np.float32)).to(x.device)
 
 
 @dataclass(frozen=True, slots=True)
 class _Preparation:
-    """How a picture is brought to the form that a network takes."""
+    """Preparation of a picture for a network: channels, size and normalisation."""
 
     channels: int
     size: tuple[int, int]

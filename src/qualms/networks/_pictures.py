@@ -16,4 +16,4 @@ class PictureNetwork(NamedTuple):
     prepare: Callable[[Any], Tensor]
     """From a picture of Pillow to (C, H, W), resized, cropped and normalised."""
     note: str
-    """What the user should know of weights or preparation, or ''."""
+    """Note for the user about the weights or the preparation, or ''."""

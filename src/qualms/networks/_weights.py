@@ -49,7 +49,7 @@ class FileWeights(NamedTuple):
 
     classifier: Classifier | None
     note: str
-    """What the user should know, or ''."""
+    """Note for the user about the file, or ''."""
 
 
 def weights_file(option: str) -> Path:

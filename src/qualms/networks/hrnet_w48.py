@@ -32,7 +32,9 @@ def hrnet_w48(
     batch_statistics: bool = False,
     variant: str = "hrnet_w48",
 ) -> nn.Module:
-    """A map of 720 features at a quarter of the size; 65,845,680 parameters.
+    """Return a network that maps an image to 720 features at a quarter of its size.
+
+    It has 65,845,680 parameters.
 
     Dropout acts after each of the four branches.
 

@@ -34,7 +34,9 @@ _FIRST_ITERATIONS = 15
 def resnet34_ddu(
     *, channels: int, spectral: float | None = None, size: int = 64
 ) -> nn.Module:
-    """512 features of an image; 21,103,168 parameters for 3 channels.
+    """Return a network from images to 512 features.
+
+    It has 21,103,168 parameters for 3 channels.
 
     Args:
         channels: channels of the images.

@@ -26,7 +26,9 @@ _TRUNCATED = 0.87962566103423978
 def resnet50(
     *, channels: int, zero_last: bool = False, init: KernelInit = "he_normal"
 ) -> nn.Module:
-    """2048 features of an image; 23,508,032 parameters for 3 channels.
+    """Return a network from images to 2048 features.
+
+    It has 23,508,032 parameters for 3 channels.
 
     Args:
         channels: channels of the images.

@@ -19,7 +19,9 @@ def resnet_small(
     blocks: Sequence[int] = (1, 1, 1),
     fold: int = 2,
 ) -> nn.Module:
-    """64 features of an image by default; 75,936 parameters for 3 channels.
+    """Return a network from images to features, by default 64.
+
+    It has 75,936 parameters for 3 channels.
 
     Args:
         channels: channels of the images.

@@ -30,10 +30,10 @@ def unet(
     levels: int = 4,
     group: int = 1,
 ) -> nn.Module:
-    """A map of `width` features for every voxel; 1,411,760 parameters by default.
+    """Return a network from images to `width` features for every voxel.
 
-    Dropout acts after every activation of the convolutions and at the end of the
-    bottleneck: at 17 places for four levels.
+    It has 1,411,760 parameters by default. Dropout acts after every activation of the
+    convolutions and at the end of the bottleneck: at 17 places for four levels.
 
     Args:
         channels: channels of the images.

@@ -1,4 +1,4 @@
-"""How far groups lie apart, as tables."""
+"""Tables of the worst group and of differences between groups."""
 
 from collections.abc import Iterator
 from dataclasses import replace

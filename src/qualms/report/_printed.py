@@ -154,8 +154,8 @@ def _items_words(result: Results) -> str:
         ("shifted",): "about shifted items only",
     }
     together = "about in-domain and shifted items together" if result.has_shift else ""
-    said = words.get(result.subsets, together)
-    return f"; {said}" if said else ""
+    about = words.get(result.subsets, together)
+    return f"; {about}" if about else ""
 
 
 def _print_curves(console: Console, result: Results) -> None:

@@ -225,13 +225,13 @@ def _measure_row(measure: Measure) -> tuple[str, str, str, str]:
     if together and not share:
         large = abs(measure.with_expert) >= LARGE
         together = digits(measure.with_expert, None if large else 3)
-    kept = _interval(measure.kept, share=share)
+    kept_items = _interval(measure.kept, share=share)
     if math.isnan(measure.kept.value):
-        kept = f"undefined: {measure.why}"
+        kept_items = f"undefined: {measure.why}"
     return (
         f"{ARROW[measure.better]} {measure.label}",
         _interval(measure.before, share=share),
-        kept,
+        kept_items,
         together,
     )
 

@@ -1,4 +1,4 @@
-"""Whether a file can be written, before the work that fills it."""
+"""Check that a file can be written, before the work that fills it."""
 
 import os
 from pathlib import Path

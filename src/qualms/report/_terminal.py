@@ -54,7 +54,7 @@ class _Block(NamedTuple):
     marked: frozenset[int]
     """Places of the columns in which a cell is marked."""
     beside: bool = False
-    """Whether intervals stand beside numbers; else below them."""
+    """True if intervals stand beside numbers, false if below them."""
     gap: int = 1
 
     @property

@@ -140,8 +140,8 @@ def notebook_html(results: BenchmarkResults) -> str:
     """Return findings, effects and main tables, as a notebook shows results."""
     tables = presentation_of(results).tables(results)
     shown = [table for table in tables if table.main]
-    found = findings_text(benchmark_report(results, tables, ()))
-    lines = notebook_lines(f"{sign} {words}" for sign, words in found)
+    findings = findings_text(benchmark_report(results, tables, ()))
+    lines = notebook_lines(f"{sign} {words}" for sign, words in findings)
     return lines + effects_html(results) + "".join(map(html_table, shown))
 
 

@@ -1,4 +1,4 @@
-"""What pages show of a judged benchmark, as plain records that can be stored.
+"""Plain records of a judged benchmark, which pages show and files store.
 
 A `BenchmarkReport` is made once, when a benchmark is judged, and stored beside its
 `results.csv`. Pages are written from it in a moment, without the predictions, and
@@ -32,7 +32,7 @@ class VariantFacts(NamedTuple):
     label: str
     simulated: bool
     shift: str = ""
-    """What is shifted, in words."""
+    """The shift in words."""
     test: str = ""
     """The split whose scores tables show."""
 
@@ -49,7 +49,7 @@ class RowFacts(NamedTuple):
     options: Mapping[str, object] = {}
     """Options of the method."""
     beyond: bool = False
-    """Whether the paper does not have it."""
+    """True if the paper does not have it."""
 
 
 class EffectAnswer(NamedTuple):
@@ -61,7 +61,7 @@ class EffectAnswer(NamedTuple):
     numbers: str = ""
     """The numbers that decide it."""
     meaning: str = ""
-    """What it says about a model, or where a paper states it."""
+    """Meaning for a model, or the place where a paper states it."""
 
 
 class MissingRuns(NamedTuple):
@@ -84,9 +84,9 @@ class BenchmarkReport:
     preset: str = ""
     """The preset, with what was changed."""
     note: str = ""
-    """What the preset is, in words."""
+    """Description of the preset."""
     part: str = ""
-    """Which part of the preset was judged; "" for all of it."""
+    """The part of the preset that was judged; "" for all of it."""
     version: int = 0
     paper: str = ""
     task: str = ""
@@ -113,19 +113,19 @@ class BenchmarkReport:
     """Seconds of all runs together."""
     level: float = 0.95
     command: str = ""
-    """What made the results."""
+    """The command or call that made the results."""
     when: str = ""
-    """When they were judged, by ISO 8601."""
+    """Time at which they were judged, by ISO 8601."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """Versions of qualms, Python and packages, and the commit."""
     complete: bool = False
-    """Whether it has all of this; if not, it is made of a results table alone."""
+    """True if it has all of this; false if it is made of a results table alone."""
     folder: Path | None = None
     """The folder of the results; None for a results table alone. It is not stored."""
 
     @property
     def simulated(self) -> bool:
-        """Whether some of its data are simulated."""
+        """True if some of its data are simulated."""
         return any(variant.simulated for variant in self.variants)
 
     def row_label(self, name: str) -> str:

@@ -56,7 +56,7 @@ class PointMark:
     label: str = ""
     size: float = 5.0
     across: bool = False
-    """Whether the interval is of x, and not of y."""
+    """True if the interval is of x, and not of y."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ class PictureMark:
     scale: tuple[float, float] | None = None
     """Values of the first and the last colour; None for those of the pixels."""
     heat: bool = False
-    """Whether it is a map of some quantity, from dark to bright, and not a picture."""
+    """True for a map of some quantity, from dark to bright; false for a picture."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -190,7 +190,7 @@ class Panel:
     """Places, or places with their words; None for those that suit the numbers."""
     y_ticks: Ticks | None = None
     x_log: bool = False
-    """Whether the x axis is logarithmic."""
+    """True if the x axis is logarithmic."""
     y_most: float = math.inf
     """The axis ends here at the latest, whatever room is left above."""
     empty: str = ""
@@ -198,9 +198,9 @@ class Panel:
     share: str = ""
     """Panels with the same word share the range of y."""
     framed: bool = True
-    """Whether its axes have lines."""
+    """True if its axes have lines."""
     bare: bool = False
-    """Whether it has neither lines nor ticks."""
+    """True if it has neither lines nor ticks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,10 +211,10 @@ class Drawing:
     """Name of its files, without ending."""
     title: str
     caption: str
-    """What it shows, on which data, and how it is read, for someone new to it."""
+    """Content, data and reading of the figure, for someone new to it."""
     rows: tuple[tuple[Panel, ...], ...]
     sides: tuple[str, ...] = ()
-    """What the panels of each row have in common; stands right of the row."""
+    """Words that the panels of each row have in common; they stand right of the row."""
     simulated: bool = False
     size: tuple[float, float] = (1.85, 1.7)
     """Width and height of a panel, in inches."""

@@ -16,7 +16,7 @@ SAMPLE = "sample standard deviation"
 
 
 def table_cell(
-    ours: Result,
+    judged: Result,
     *,
     spread: str = DEVIATION,
     scale: float = 1.0,
@@ -26,41 +26,41 @@ def table_cell(
     """Return our number in the unit of its column, beside a published one.
 
     Args:
-        ours: Our number, or why there is none.
+        judged: Our number, or why there is none.
         spread: The kind of spread: ERROR, DEVIATION or SAMPLE.
         scale: Factor of both numbers, for the unit of the column.
         number: The published number, if there is one.
         absent: Why there is none.
     """
-    mean, std = over_repeats(ours.values, spread, scale=scale)
-    released = over_repeats(ours.released_values, spread, scale=scale, released=True)
-    ranked = bool(ours.best) and not ours.no_winner
+    mean, std = over_repeats(judged.values, spread, scale=scale)
+    released = over_repeats(judged.released_values, spread, scale=scale, released=True)
+    ranked = bool(judged.best) and not judged.no_winner
     return TableCell(
         mean=mean,
         spread=std,
-        low=scale * ours.low,
-        high=scale * ours.high,
-        repeats=len(ours.values),
-        best=ranked and ours.best == ours.labels["row"],
-        tied=ranked and ours.tied,
-        released=released if ours.released_values else None,
+        low=scale * judged.low,
+        high=scale * judged.high,
+        repeats=len(judged.values),
+        best=ranked and judged.best == judged.labels["row"],
+        tied=ranked and judged.tied,
+        released=released if judged.released_values else None,
         published=None
         if number is None
         else Summary(scale * number.value, scale * number.spread),
-        why="; ".join(filter(None, (ours.why, _undefined(ours)))),
-        no_interval=ours.no_interval,
-        covers=ours.covers,
-        seeds=_range_of_seeds(ours, scale),
+        why="; ".join(filter(None, (judged.why, _undefined(judged)))),
+        no_interval=judged.no_interval,
+        covers=judged.covers,
+        seeds=_range_of_seeds(judged, scale),
         remark=absent if number is None else number.note,
     )
 
 
-def _range_of_seeds(found: Result, scale: float) -> tuple[float, float] | None:
+def _range_of_seeds(judged: Result, scale: float) -> tuple[float, float] | None:
     """Return the least and most of the seeds, where these are too few to say more."""
-    defined = all(map(math.isfinite, found.values))
-    if found.covers != "these runs" or len(found.values) < 2 or not defined:
+    defined = all(map(math.isfinite, judged.values))
+    if judged.covers != "these runs" or len(judged.values) < 2 or not defined:
         return None
-    return scale * min(found.values), scale * max(found.values)
+    return scale * min(judged.values), scale * max(judged.values)
 
 
 def over_repeats(
@@ -93,7 +93,7 @@ def over_repeats(
 
 
 def data_text(variant: Variant) -> str:
-    """Say whether data are simulated."""
+    """Return a note if data are simulated; '' if not."""
     return "simulated data, not the paper's" if variant.simulated else "real data"
 
 
@@ -135,9 +135,9 @@ def only_judged(tables: Iterable[Table | None]) -> tuple[Table, ...]:
     )
 
 
-def _undefined(ours: Result) -> str:
+def _undefined(judged: Result) -> str:
     """Say how many repeats are undefined, where some are and others are not."""
-    missing = sum(not math.isfinite(value) for value in ours.values)
+    missing = sum(not math.isfinite(value) for value in judged.values)
     if not missing:
         return ""
-    return f"{missing} of {len(ours.values)} repeats are undefined"
+    return f"{missing} of {len(judged.values)} repeats are undefined"

@@ -36,7 +36,7 @@ class LayoutColumn:
     """Factor that gives numbers the unit."""
     decimals: int | None = None
     released: bool = False
-    """Whether it shows ours by the rule of the paper's released code."""
+    """True to show our numbers by the rule of the paper's released code."""
 
 
 class Section(NamedTuple):
@@ -79,18 +79,18 @@ class Layout:
     spread: str = DEVIATION
     """The kind of spread beside a mean."""
     compares: bool = True
-    """Whether ours by the rule of the released code is compared with the paper's."""
+    """True to compare our numbers by the released code's rule with the paper's."""
     marked: bool = True
-    """Whether the best row of each column is marked."""
+    """True to mark the best row of each column."""
     among_uncertainties: bool = False
-    """Whether the best of each column is that of the uncertainties of all rows, which
-    lines then are; else it is the best of rows with an uncertainty of the same name.
-    Either are ranked on one variant."""
+    """True if lines are the uncertainties of all rows, and the best of them is marked;
+    false to mark the best of the rows with an uncertainty of the same name. Lines are
+    ranked on one variant."""
     notes: tuple[str, ...] = ()
     published_notes: tuple[str, ...] = ()
     """Notes on published numbers, for tables that show any."""
     main: bool = False
-    """Whether it is shown even where not all tables are asked for."""
+    """True to show it even where not all tables are asked for."""
 
 
 def layout_table(
@@ -171,7 +171,7 @@ def _coverage_notes(lines: Sequence[TableLine], columns: int) -> tuple[str, ...]
 def published_number(
     results: BenchmarkResults,
     numbers: ResultsTable | None,
-    ours: Result,
+    judged: Result,
     *,
     across: Sequence[str] = (),
 ) -> Result | None:
@@ -184,7 +184,7 @@ def published_number(
         return None
     shared = [name for name in numbers.labels if name in results.table.labels]
     names = [name for name in shared if name not in across]
-    return numbers.get(**{name: ours.labels.get(name) for name in names})
+    return numbers.get(**{name: judged.labels.get(name) for name in names})
 
 
 def published_of(results: BenchmarkResults) -> Published | None:
@@ -254,10 +254,10 @@ def _line(  # noqa: PLR0913 - the parts of a line
     cells = []
     for column in columns:
         wanted = {**layout.where, **section.labels, **line, **column.labels}
-        ours = results.result(**wanted)
-        number = published_number(results, numbers, ours, across=layout.across)
+        judged = results.result(**wanted)
+        number = published_number(results, numbers, judged, across=layout.across)
         cell = table_cell(
-            ours,
+            judged,
             spread=layout.spread,
             scale=column.scale,
             number=number,
@@ -266,8 +266,8 @@ def _line(  # noqa: PLR0913 - the parts of a line
         if not layout.marked:
             cell = replace(cell, best=False, tied=False)
         elif layout.among_uncertainties:
-            cell = _marked_among_uncertainties(results, ours, cell)
-        same = number is None or _agree(number, ours, layout.across)
+            cell = _marked_among_uncertainties(results, judged, cell)
+        same = number is None or _agree(number, judged, layout.across)
         if not (layout.compares and same):
             cell = replace(cell, released=None)
         cells.append(cell)
@@ -283,13 +283,13 @@ def _line(  # noqa: PLR0913 - the parts of a line
 
 
 def _marked_among_uncertainties(
-    results: BenchmarkResults, ours: Result, cell: TableCell
+    results: BenchmarkResults, judged: Result, cell: TableCell
 ) -> TableCell:
     """Return a cell that is marked by its rank among the uncertainties of all rows."""
-    ranking = results.among_uncertainties(ours)
+    ranking = results.among_uncertainties(judged)
     if ranking is None or ranking.reason:
         return replace(cell, best=False, tied=False)
-    own = str(ours.labels["row"]), ours.labels.get(UNCERTAINTY)
+    own = str(judged.labels["row"]), judged.labels.get(UNCERTAINTY)
     return replace(cell, best=ranking.is_best(*own), tied=ranking.may_be_best(*own))
 
 

@@ -1,4 +1,4 @@
-"""How a benchmark is shown: its tables and figures, and what it leaves out."""
+"""The presentation of a benchmark: its tables and figures, and what it leaves out."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ def _no_notes(_results: BenchmarkResults) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Presentation:
-    """Which tables and figures of one benchmark are made."""
+    """Functions that make the tables, figures and notes of one benchmark."""
 
     tables: Callable[[BenchmarkResults], tuple[Table, ...]]
     """All of them; those with `main` are printed even where not all are asked for."""
@@ -32,4 +32,4 @@ class Presentation:
     counts: Callable[[BenchmarkResults, Path | None], tuple[Table, ...]] = _no_counts
     """Tables about prepared datasets, such as the sizes of their splits."""
     notes: Callable[[BenchmarkResults], list[str]] = _no_notes
-    """What the paper has and these results do not."""
+    """Notes on what the paper has and these results do not have."""

@@ -1,4 +1,4 @@
-"""How a judged benchmark is shown: by its own presentation, or an ordinary one."""
+"""Presentation of a judged benchmark: its own, or an ordinary one."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from qualms.report.presentation import Presentation
 
 
 def presentation_of(results: BenchmarkResults) -> Presentation:
-    """Return how the benchmark of `results` is shown."""
+    """Return the presentation of the benchmark of `results`."""
     declared = results.benchmark.presentation
     presentation = ordinary() if declared is None else declared()
     if not isinstance(presentation, Presentation):
@@ -30,7 +30,7 @@ def benchmark_notes(results: BenchmarkResults) -> list[str]:
 def report_of(
     results: BenchmarkResults, *, command: str = "", data: Path | None = None
 ) -> BenchmarkReport:
-    """Return what pages show of judged results; nothing is written.
+    """Return the report of judged results, which pages show; nothing is written.
 
     Args:
         results: The judged benchmark.

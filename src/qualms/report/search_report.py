@@ -1,4 +1,4 @@
-"""What pages show of a search of options, stored beside its results as search.json.
+"""Records of a search of options for pages, stored beside its results as search.json.
 
 `qualms tune` writes it at its end, with all that Optuna computed, so that pages need
 neither Optuna nor the code of the benchmark.
@@ -21,7 +21,7 @@ STATES = ("done", "pruned", "failed", "under way")
 
 
 class ObjectiveFacts(NamedTuple):
-    """What trials are judged by."""
+    """A score by which trials are judged."""
 
     name: str
     label: str

@@ -59,7 +59,7 @@ _DAMAGE = (
     *(OSError, EOFError, ValueError, KeyError, TypeError, RecursionError),
     zipfile.BadZipFile,
 )
-"""What reading a damaged file raises."""
+"""Errors that reading a damaged file may raise."""
 _OWN_FILES = ("table", "folder")
 """Fields of a report that its folder holds."""
 

@@ -29,7 +29,7 @@ class TableCell:
     repeats: int = 0
     best: bool = False
     tied: bool = False
-    """Whether it is the best of its column or cannot be told apart from the best."""
+    """True if it is the best of its column or cannot be told apart from the best."""
     released: Summary | None = None
     """Our number by the rule of the paper's released code; only this is comparable with
     the published number."""
@@ -39,7 +39,7 @@ class TableCell:
     no_interval: str = ""
     """Why it has no interval."""
     covers: str = ""
-    """What its interval covers, as `Result.covers` says."""
+    """Coverage of its interval, as in `Result.covers`."""
     seeds: tuple[float, float] | None = None
     """The least and the most of its seeds, where these are too few for an interval."""
     remark: str = ""
@@ -63,12 +63,12 @@ class TableCell:
 
     @property
     def bounded(self) -> bool:
-        """Whether it has an interval."""
+        """True if it has an interval."""
         return math.isfinite(self.low) and math.isfinite(self.high)
 
     @property
     def known(self) -> bool:
-        """Whether there is anything to print."""
+        """True if there is anything to print."""
         return bool(self.text or self.published) or not math.isnan(self.mean)
 
 
@@ -83,7 +83,7 @@ class Column:
     decimals: int | None = None
     """None for four significant digits."""
     released: bool = False
-    """Whether it shows our numbers by the rule of the paper's released code."""
+    """True to show our numbers by the rule of the paper's released code."""
     keys: Mapping[str, Any] = field(default_factory=dict)
     """Labels of its results, for the CSV file."""
 
@@ -104,7 +104,7 @@ class TableLine:
     section: str = ""
     """Stands above all neighbouring lines that have the same."""
     beyond: bool = False
-    """Whether the paper does not have it."""
+    """True if the paper does not have it."""
     keys: Mapping[str, Any] = field(default_factory=dict)
     """Labels of its results, for the CSV file."""
 
@@ -121,17 +121,17 @@ class Table:
     left: tuple[str, ...] = ("method",)
     """Heads of the columns that hold the labels of lines."""
     about: str = ""
-    """Which data, preset and selection the numbers are of."""
+    """Data, preset and selection of the numbers, in words."""
     simulated: bool = False
     notes: tuple[str, ...] = ()
     published_notes: tuple[str, ...] = ()
     """Notes on its published numbers, for where these are shown."""
     spread: str = ""
-    """What a spread is: standard error, standard deviation; '' where there is none."""
+    """Kind of spread: standard error, standard deviation; '' where there is none."""
     level: float = 0.95
     """Level of the intervals."""
     main: bool = True
-    """Whether it is shown even where not all tables are asked for."""
+    """True to show it even where not all tables are asked for."""
     keys: Mapping[str, Any] = field(default_factory=dict)
     """Labels of all its results, for the CSV file."""
 
@@ -142,7 +142,7 @@ class Table:
 
     @property
     def compares(self) -> bool:
-        """Whether any published number stands in it."""
+        """True if any published number stands in it."""
         return any(cell.published is not None for cell in self.cells)
 
     @property
@@ -152,7 +152,7 @@ class Table:
 
     @property
     def marks(self) -> bool:
-        """Whether any cell is marked as best or tied with the best."""
+        """True if any cell is marked as best or tied with the best."""
         return any(
             cell.tied and not column.released
             for line in self.lines
@@ -325,7 +325,7 @@ def legend(tables: Sequence[Table], *, spreads: bool = True) -> list[str]:
 
 
 def _ranges(cells: Sequence[TableCell], level: float) -> Iterable[str]:
-    """Say what ranges are."""
+    """Yield sentences that explain the ranges of cells."""
     if any(cell.bounded for cell in cells):
         yield f"Ranges are {level:.0%} intervals."
     if any(cell.seeds is not None for cell in cells):
@@ -333,7 +333,7 @@ def _ranges(cells: Sequence[TableCell], level: float) -> Iterable[str]:
 
 
 def _compared(cells: Iterable[TableCell], spread: str) -> str:
-    """Say what else stands in the brackets."""
+    """Return the end of the sentence on brackets: the distance from the paper."""
     if not any(math.isfinite(cell.difference) for cell in cells):
         return ""
     return (

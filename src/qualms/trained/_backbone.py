@@ -41,7 +41,7 @@ class TrainedBackbone(nn.Module):
 
     @property
     def is_compiled(self) -> bool:
-        """Whether a part of the model is compiled by `torch.jit`."""
+        """True if a part of the model is compiled by `torch.jit`."""
         parts = self.model.modules()
         return any(isinstance(part, torch.jit.ScriptModule) for part in parts)
 

@@ -43,7 +43,7 @@ class ItemBatch(NamedTuple):
     about: dict[str, NDArray[Any]]
     """Arrays (B,), thumbnails (B, H, W, 3), by the names in `ABOUT`."""
     layout: InputLayout | None = None
-    """How several inputs lie in a row of `x`; None for a single one."""
+    """Layout of several inputs in a row of `x`; None for a single one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +115,7 @@ class ItemLoader:
         )
 
     def check_order(self) -> None:
-        """Refuse a loader that shuffles items without names, or leaves items out."""
+        """Raise if the loader shuffles items without names, or leaves items out."""
         loader = self.loader
         if not isinstance(loader, DataLoader):
             return

@@ -1,4 +1,4 @@
-"""Which output of a network stands for which class of a user's items."""
+"""Assignment of a network's outputs to the classes of a user's items."""
 
 import json
 from collections import Counter
@@ -14,7 +14,7 @@ class ClassNames(NamedTuple):
 
     names: tuple[str, ...]
     note: str
-    """How the classes were assigned, where the user did not say; else ''."""
+    """Sentence about the assignment, if the user did not state one; else ''."""
 
     def numbers(self) -> dict[str, int]:
         """Return the output of each class."""

@@ -33,13 +33,14 @@ _FLAT = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputReader:
-    """Reader of what a model returns."""
+    """Reader of the values that a model returns."""
 
     task: TaskName
     form: str
     """One of `CLASS_FORMS`, `VALUE_FORMS` or `EMBEDDING_FORMS`."""
     explicit: bool
-    """Whether the user named the form; else logits that look otherwise are refused."""
+    """True if the user named the form; if not, logits that look like probabilities are
+    refused."""
     regions: int = 0
     """Number of regions that overlap, each with a sigmoid; 0 for classes."""
 
@@ -76,7 +77,7 @@ class OutputReader:
             )
 
     def check_form(self, outputs: Tensor) -> None:
-        """Refuse logits that look like probabilities, unless they are stated to be."""
+        """Raise if logits look like probabilities, and the user named no form."""
         if self.task == "regression" or self.form != "logits" or self.explicit:
             return
         inside = bool((outputs >= 0).all() and (outputs <= 1).all())

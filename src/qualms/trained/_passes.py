@@ -36,9 +36,9 @@ class TrainedPasses:
     task: Task
     items: ItemLoader
     one_draw: bool = False
-    """Whether the predictions file holds one draw only."""
+    """True if the predictions file holds one draw only."""
     views: bool = True
-    """Whether images are embedded mirrored and cropped as well."""
+    """True to embed images mirrored and cropped as well."""
 
     def arrays(self) -> Arrays:
         """Predict all items; arrays are named as in the predictions schema."""
@@ -117,7 +117,7 @@ class TrainedPasses:
 
 
 def _check_draws(arrays: Arrays, axes: Mapping[str, int]) -> None:
-    """Refuse several draws for a table at the first batch, not after the last."""
+    """Raise at the first batch, not after the last, if a table gets several draws."""
     draws = max(len(arrays[name]) if axis else 1 for name, axis in axes.items())
     if draws > 1:
         raise ValueError(

@@ -60,7 +60,7 @@ class PictureRequest:
     outputs: str | None = None
     """"logits" or "probabilities", of an ONNX file; None for logits."""
     views: bool = True
-    """Whether pictures are embedded mirrored and cropped as well."""
+    """True to embed pictures mirrored and cropped as well."""
     thumbnails: int = 0
     """Side of the small pictures that the file keeps; 0 for none."""
 
@@ -141,20 +141,20 @@ def _with_own_classes(
     predictions: Predictions, targets: "_TargetReader"
 ) -> Predictions:
     """Return embeddings without predicted classes that are not those of the items."""
-    kept = targets.comparable
-    arrays = {n: a for n, a in predictions.arrays.items() if kept or n != "predicted"}
+    same = targets.comparable
+    arrays = {n: a for n, a in predictions.arrays.items() if same or n != "predicted"}
     return replace(predictions, arrays=arrays)
 
 
 def _model(request: PictureRequest) -> PictureNetwork:
-    """Return the network, and how its pictures are prepared."""
+    """Return the network with the preparation of its pictures."""
     colours = {"--mean": request.mean, "--std": request.deviation}
     if not request.network.lower().endswith(".onnx"):
-        stated = [name for name, values in colours.items() if values]
-        stated += ["--outputs"] if request.outputs else []
-        if stated:
+        surplus = [name for name, values in colours.items() if values]
+        surplus += ["--outputs"] if request.outputs else []
+        if surplus:
             raise ValueError(
-                f"{stated[0]} is for files .onnx; other networks state it themselves,"
+                f"{surplus[0]} is for files .onnx; other networks state it themselves,"
                 " leave it out"
             )
         model = picture_network(request.network, request.weights)
@@ -233,7 +233,7 @@ def _picture_set(root: Path, split: str | None, default: str) -> _PictureSet:
 
 
 def _check_targets(sets: Iterable[_PictureSet]) -> None:
-    """Refuse items of which some have a target and others have none."""
+    """Raise if some items have a target and others have none."""
     for pictures in sets:
         with_target = [item for item in pictures.items if item.target]
         if with_target and len(with_target) < len(pictures.items):
@@ -274,7 +274,7 @@ class _TargetReader(NamedTuple):
     names: Sequence[str] = ()
     """Class of each output, where it is known; of embeddings the classes of items."""
     comparable: bool = True
-    """Whether the classes of the network are those of the items."""
+    """True if the classes of the network are those of the items."""
 
 
 def _target_reader(

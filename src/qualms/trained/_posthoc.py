@@ -35,7 +35,7 @@ class PosthocMethod:
 
     @property
     def fits(self) -> bool:
-        """Whether the method needs training items."""
+        """True if the method needs training items."""
         return self.method.after is not Method().after
 
 

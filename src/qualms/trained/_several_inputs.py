@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 
 class InputLayout(NamedTuple):
-    """How the inputs of an item lie in a row."""
+    """Layout of the inputs of an item in a row."""
 
     names: tuple[str, ...] | None
     """Arguments of the model; None where they are passed by position."""

@@ -24,7 +24,7 @@ _PACKAGES = ("lightning.pytorch", "pytorch_lightning")
 
 @runtime_checkable
 class Collector(Protocol):
-    """What collects batches, such as `qualms.Accumulator`."""
+    """A collector of batches, such as `qualms.Accumulator`."""
 
     def update(self, **arrays: Any) -> None:
         """Add a batch of arrays by name."""

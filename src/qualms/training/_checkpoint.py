@@ -118,7 +118,7 @@ class CheckpointWriter:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is being written."""
+        """True if nothing is being written."""
         return self._pending is None or self._pending.done()
 
     def wait(self) -> None:

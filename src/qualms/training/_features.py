@@ -37,7 +37,7 @@ from qualms.training.predict import centre_crops, crop_shares
 _CHUNK = 1 << 24
 """Bytes read at once to compare a checksum."""
 _ATTEMPTS = 5
-"""How often files are made anew that another launcher removes meanwhile."""
+"""Attempts to make files that another launcher removes meanwhile."""
 
 
 class PassOn(nn.Module):
@@ -118,7 +118,7 @@ class FeatureCache:
     """From a split to the fingerprint of its dataset."""
     network: nn.Module
     inputs: Inputs
-    """How images become batches."""
+    """Functions that make batches of images."""
     machine: Machine
     batch: int
     """Items that the backbone sees at once."""

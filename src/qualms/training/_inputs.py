@@ -52,7 +52,7 @@ _DATA_UNIT = TargetUnit()
 
 
 class Inputs(NamedTuple):
-    """How batches are made.
+    """Functions that make batches of items, and the form of these batches.
 
     Images may be 8 bit or float32, of as many channels as the network sees or of one,
     which is then repeated; so further datasets may be stored in another form.

@@ -66,7 +66,7 @@ def make_optimiser(
 
 
 def set_rates(rates: list[Rate], lr: Tensor) -> None:
-    """Give every group its share of `lr`, on the device."""
+    """Set the rate of every group to its share of `lr`, on the device."""
     for value, scale in rates:
         value.copy_(lr * scale if scale != 1.0 else lr)
 

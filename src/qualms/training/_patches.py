@@ -48,7 +48,7 @@ class PatchRule:
     ignore: int | None = None
     """Label of pixels that do not count."""
     standardise: bool = False
-    """Whether an item gets mean 0 and standard deviation 1 before it is cut."""
+    """True to give an item mean 0 and standard deviation 1 before it is cut."""
 
 
 def patch_rule(options: "Training", task: Task) -> PatchRule | None:

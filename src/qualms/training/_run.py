@@ -57,7 +57,7 @@ class TrainingData:
     step_sizes: list[int]
     """Items in each step of an epoch."""
     inputs: Inputs
-    """How images become batches of the complete network."""
+    """Functions that make batches of images for the complete network."""
     cache: FeatureCache | None
     """Features of a frozen backbone; None if the backbone is trained."""
 
@@ -175,7 +175,7 @@ class Run:
 
     @property
     def has_val_loss(self) -> bool:
-        """Whether there is a loss on the split `val`.
+        """True if there is a loss on the split `val`.
 
         Rules by retrieval do not need that split, and it has no loss if the run trains
         on items of another dataset.

@@ -35,7 +35,7 @@ class TrainingJob(NamedTuple):
 
     @property
     def has_checkpoint(self) -> bool:
-        """Whether there is a checkpoint, of the run or of a shared training."""
+        """True if there is a checkpoint, of the run or of a shared training."""
         return any(path.exists() for path in checkpoint_paths(self.folder))
 
 

@@ -65,7 +65,7 @@ class LoadedSplit:
 
     @property
     def one_by_one(self) -> bool:
-        """Whether items are large or of any shape, and so predicted one by one."""
+        """True if items are predicted one by one: they are large or of any shape."""
         return self.cutter is not None or is_ragged(self.split.image)
 
     def __len__(self) -> int:

@@ -69,7 +69,7 @@ class Stepper:
     tensors: StepTensors
     feed: Feed
     inputs: Inputs
-    """How items of the feed, images or cached features, become batches."""
+    """Functions that make batches of the feed's items: images or cached features."""
     machine: Machine
     options: Training
     forward_items: int

@@ -45,7 +45,7 @@ class Team:
 
     @property
     def leads(self) -> bool:
-        """Whether this process validates, predicts and writes."""
+        """True if this process validates, predicts and writes."""
         return self.rank == 0
 
     def part(self, values: Tensor, batch: int) -> Tensor:
@@ -125,7 +125,7 @@ class _MemberDone(NamedTuple):
 
 
 def work_together(work: TeamWork, size: int, callbacks: Callbacks) -> None:
-    """Do `work` in the `size` processes of a team; all end when one fails.
+    """Run `work` in the `size` processes of a team; all end when one fails.
 
     Raises:
         TrainingError: With the message of the first process that failed.
@@ -168,7 +168,7 @@ def _listen(crew: LocalCrew, size: int, callbacks: Callbacks) -> None:
 
 
 def _serve(channel: Channel, work: TeamWork) -> None:
-    """Do `work` as one process of a team; its rank is in the environment."""
+    """Run `work` as one process of a team; its rank is in the environment."""
     try:
         work(callbacks=Relay(channel.send))
         channel.send(_MemberDone())

@@ -1,4 +1,4 @@
-"""What can be said of a run before it is made: whether it would be refused.
+"""Check of a run before it is made: would it be refused?
 
 The options, the items, the network and its method are brought together as for training,
 and one item passes the network. Nothing is trained, and no file is written.

@@ -30,7 +30,7 @@ class Machine:
 
     @property
     def cuda(self) -> bool:
-        """Whether steps can be recorded and run side by side."""
+        """True on a GPU, where steps can be recorded and run side by side."""
         return self.device.type == "cuda"
 
 

@@ -45,7 +45,7 @@ Sink = Literal["tensorboard", "wandb", "mlflow"]
 
 
 class _OptionCheck(NamedTuple):
-    """Whether a value is allowed, and which values are, in words."""
+    """A check of an option's value, and the allowed values in words."""
 
     allows: Callable[[Any], bool]
     wanted: str
@@ -93,9 +93,9 @@ class Steps:
     accumulate: Annotated[int, _whole(1)] = 1
     """Batches whose gradients are averaged before the weights move."""
     partial: bool = True
-    """Whether the last step of an epoch may be smaller than the others; if not, the
-    last few items of every epoch's order are skipped. Chosen items that are too few
-    for a step make one."""
+    """Allow a smaller last step of an epoch; if false, the last few items of every
+    epoch's order are skipped. If fewer items are chosen than fill a step, they make
+    one step anyway."""
 
     @property
     def items_per_step(self) -> int:
@@ -111,9 +111,8 @@ class Objective:
     """"dice_likelihood" adds the negative soft Dice of all classes to the likelihood of
     label maps (Kahl et al., 2024). A method with a loss of its own keeps it."""
     scale_targets: bool = False
-    """Whether numbers are learned with mean 0 and standard deviation 1 of the training
-    items, so that their unit does not matter. Predictions are in the unit of the
-    data."""
+    """Scale numbers to mean 0 and standard deviation 1 of the training items, so that
+    their unit does not matter. Predictions are in the unit of the data."""
     class_weights: ClassWeights = "none"
     """"minibatch" lets an item of class k count 1 / (C p_k), where p_k is the share of
     class k in its batch and C the number of classes. For classification; the loss on
@@ -133,7 +132,7 @@ class Optimisation:
     momentum: Annotated[float, _real(0, 1)] = 0.9
     """Momentum of "sgd" and "rmsprop"."""
     nesterov: bool = True
-    """Whether the momentum of "sgd" is Nesterov's."""
+    """Use Nesterov's momentum for "sgd"."""
     clip: Annotated[float, _real(0)] = 0.0
     """Largest norm of the whole gradient; 0 clips nothing ("lamb" has its own 1.0)."""
     schedule: ScheduleName = "constant"
@@ -149,7 +148,7 @@ class Optimisation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """How the device computes."""
+    """Options of how the device computes."""
 
     precision: Precision = "float32"
     """"float32" is strict; "tf32" lets the tensor cores of a GPU round products to ten
@@ -163,15 +162,15 @@ class Execution:
             lambda v: isinstance(v, bool) or v == "auto", "true, false or 'auto'"
         ),
     ] = "auto"
-    """Whether a step is recorded as a CUDA graph. "auto" records it where possible;
-    true also tells the user where it is not."""
+    """Record a step as a CUDA graph. "auto" records it where possible; true also tells
+    the user where it is not possible."""
     deterministic: bool = False
     """Use only algorithms that give the same bits every time; on a CPU all do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preprocessing:
-    """How images are normalised and augmented."""
+    """Options of how images are normalised and augmented."""
 
     normalise: Normalise = "network"
     """Images of 8 bits become 0..1. "network" then subtracts a mean of each colour,
@@ -237,8 +236,8 @@ class PatchOptions:
     overlap: Annotated[float, _real(0, 0.9)] = 0.25
     """Share of its side that a window has in common with the next one."""
     blend: Blend = "nearest"
-    """Which of the windows over a pixel counts: the "nearest", by its centre, or their
-    averaged logits, near ones more ("gaussian") or all the same ("flat")."""
+    """Rule for pixels with several windows: take the logits of the window with the
+    "nearest" centre, or average them, weighted ("gaussian") or equally ("flat")."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,15 +247,15 @@ class Output:
     predict_batch: Annotated[int, _whole(1)] = 256
     """Items predicted at once; fewer where their label maps are large."""
     crop_pass: bool = False
-    """Whether embeddings are also predicted for the centre of each image, a share of
-    0.1 to 0.75 of its side that its name decides; only the uncertainty is kept."""
+    """Also predict embeddings for the centre of each image, a share of 0.1 to 0.75 of
+    its side that the item's name decides; only the uncertainty is kept."""
     sinks: tuple[Sink, ...] = ()
-    """Where epochs are logged in addition to log.jsonl."""
+    """Services to which epochs are logged in addition to log.jsonl."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """How a network is trained: all options, in groups."""
+    """All options of training, in groups."""
 
     steps: Steps = Steps()
     objective: Objective = Objective()
@@ -269,7 +268,7 @@ class Training:
 
     @property
     def needs_val(self) -> bool:
-        """Whether the schedule or the selection needs validation in every epoch."""
+        """True if the schedule or the selection needs validation in every epoch."""
         plateau = self.optimisation.schedule == "plateau"
         return plateau or self.selection.select_by != "last"
 

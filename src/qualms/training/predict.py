@@ -44,7 +44,7 @@ _NEEDED = {
 }
 """Arrays that `predict` must return, by task; of alternatives one is enough."""
 _OWN = "uncertainty/"
-"""What the names of uncertainties begin with."""
+"""Prefix of the names of uncertainties."""
 _STORED = (torch.float32, torch.float64)
 _TIMED = 64
 """Items whose prediction is timed."""
@@ -56,7 +56,7 @@ _HASH_BYTES = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Predictor:
-    """A trained network, and how it predicts."""
+    """A trained network with its method and options of prediction."""
 
     network: nn.Module
     method: Method
@@ -66,7 +66,7 @@ class Predictor:
     message: Callable[[str], None]
     """Tells the user where memory was short."""
     crops: bool = False
-    """Whether the uncertainty of each image's centre is predicted as well."""
+    """True to predict the uncertainty of each image's centre as well."""
     crop_features: LoadedSplit | None = None
     """Features of these centres, for a network that sees features."""
     windows: Windows | None = None

@@ -62,7 +62,7 @@ class SelectionRule(NamedTuple):
 
     @property
     def needs_shifted(self) -> bool:
-        """Whether the rule looks at shifted validation items."""
+        """True if the rule looks at shifted validation items."""
         return "val/shifted" in self.splits
 
 

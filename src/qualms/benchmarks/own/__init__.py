@@ -64,31 +64,31 @@ _NONE = GivenData(
 
 
 def own(*, given: GivenData | None = None) -> Benchmark:
-    """Version 1: the methods that most people try first, and any other by name.
+    """Return the benchmark; version 1 has the usual methods, and any other by name.
 
     Args:
         given: the data; without them the benchmark can be listed, and cannot be run.
     """
-    given = given or _NONE
+    data = given or _NONE
     preset = Preset(
-        name=given.name,
-        variants=tuple(_variants(given)),
-        rows=_usual(given),
-        network=given.network or _network(given),
-        training=_training(given),
-        seeds=given.seeds,
-        pools=(given.seeds,),
-        alone=given.seeds,
+        name=data.name,
+        variants=tuple(_variants(data)),
+        rows=_usual(data),
+        network=data.network or _network(data),
+        training=_training(data),
+        seeds=data.seeds,
+        pools=(data.seeds,),
+        alone=data.seeds,
     )
     return Benchmark(
         name="own",
         version=1,
         title="Your own images",
         paper="",
-        task=given.task.name,
-        rows=_rows(given),
-        presets={given.name: preset},
-        protocol=partial(_load_protocol, given.notes),
+        task=data.task.name,
+        rows=_rows(data),
+        presets={data.name: preset},
+        protocol=partial(_load_protocol, data.notes),
         presentation=_load_presentation,
     )
 
@@ -105,31 +105,31 @@ def _load_presentation() -> "Presentation":
     return PRESENTATION
 
 
-def _usual(given: GivenData) -> tuple[str, ...]:
+def _usual(data: GivenData) -> tuple[str, ...]:
     """Return the rows that are run where none are asked for."""
-    names = list(METHODS[given.task.name])
-    small = given.network is None and not given.gpu
-    if (given.task.classes or 0) > (MANY if small else SOME) and "laplace" in names:
+    names = list(METHODS[data.task.name])
+    small = data.network is None and not data.gpu
+    if (data.task.classes or 0) > (MANY if small else SOME) and "laplace" in names:
         names.remove("laplace")
-    return (*names, *([ENSEMBLE] if len(given.seeds) > 1 else ()))
+    return (*names, *([ENSEMBLE] if len(data.seeds) > 1 else ()))
 
 
-def _variants(given: GivenData) -> Iterator[Variant]:
+def _variants(data: GivenData) -> Iterator[Variant]:
     """Yield the data as they are, and then each corruption at each severity."""
     predicted = ("val", "test", "test/shifted")
     stored = Variant(
-        name=given.name,
-        label=given.name,
-        dataset=given.dataset,
-        splits=tuple(split for split in predicted if split in given.sizes),
-        shift=given.shift,
+        name=data.name,
+        label=data.name,
+        dataset=data.dataset,
+        splits=tuple(split for split in predicted if split in data.sizes),
+        shift=data.shift,
     )
     yield stored
-    for corruption, severity in given.corruptions:
+    for corruption, severity in data.corruptions:
         split = CorruptedSplit(stored.test, corruption, severity).name
         yield replace(
             stored,
-            name=f"{given.name}_{corruption}_{severity}",
+            name=f"{data.name}_{corruption}_{severity}",
             splits=(*stored.splits, split),
             shifted=split,
             shift=f"{corruption}, severity {severity}",
@@ -138,8 +138,8 @@ def _variants(given: GivenData) -> Iterator[Variant]:
         )
 
 
-def _rows(given: GivenData) -> tuple[TableRow, ...]:
-    methods = METHODS[given.task.name]
+def _rows(data: GivenData) -> tuple[TableRow, ...]:
+    methods = METHODS[data.task.name]
     return (
         *(
             TableRow(
@@ -152,70 +152,70 @@ def _rows(given: GivenData) -> tuple[TableRow, ...]:
         ),
         TableRow(
             name=ENSEMBLE,
-            label=f"deep ensemble of {max(2, len(given.seeds))}",
+            label=f"deep ensemble of {max(2, len(data.seeds))}",
             method=Part(name=methods[0]),
-            pool=max(2, len(given.seeds)),
+            pool=max(2, len(data.seeds)),
         ),
     )
 
 
-def _network(given: GivenData) -> Part:
+def _network(data: GivenData) -> Part:
     """Return a small network on a CPU, a larger one on a GPU."""
-    sides = _patch(given) or given.shape[:-1]
-    if given.task.name == "segmentation":
+    sides = _patch(data) or data.shape[:-1]
+    if data.task.name == "segmentation":
         levels = max(1, min(4, min(sides).bit_length() - 3))
-        width = 16 if given.gpu else 8
+        width = 16 if data.gpu else 8
         options = {"space": len(sides), "width": width, "levels": levels}
         return Part(name="unet", options=options)
-    if given.gpu and min(sides) >= 64:
+    if data.gpu and min(sides) >= 64:
         return Part(name="timm:resnet18")
     fold = 2 if all(side % 2 == 0 for side in sides) else 1
-    options = {"fold": fold, "width": 32} if given.gpu else {"fold": fold}
+    options = {"fold": fold, "width": 32} if data.gpu else {"fold": fold}
     return Part(name="resnet_small", options=options)
 
 
-def _training(given: GivenData) -> dict[str, Any]:
+def _training(data: GivenData) -> dict[str, Any]:
     """Return options of training: about as many steps for any number of items."""
-    items = given.sizes["train"]
-    maps, patch = given.task.name == "segmentation", _patch(given)
+    items = data.sizes["train"]
+    maps, patch = data.task.name == "segmentation", _patch(data)
     batch = min(8 if maps else 64, max(2, items // 4))
     if patch:
         batch = PATCHES[len(patch)]
     passes = -(-batch * PATCH_STEPS // items) if patch else 1
-    epochs = -(-_steps(given) * batch // (items * passes))
+    epochs = -(-_steps(data) * batch // (items * passes))
     # Batch normalisation has nothing to normalise by in a batch of one item.
     lone = not patch and items % batch == 1
-    colours = not given.deep and given.shape[-1] in (1, 3) and len(given.shape) == 3
+    colours = not data.deep and data.shape[-1] in (1, 3) and len(data.shape) == 3
     return {
         "epochs": max(LEAST_EPOCHS, min(MOST_EPOCHS, epochs)),
         "batch": batch,
         **({"partial": False} if lone else {}),
-        "lr": 1e-3 if given.network is not None or maps else 3e-3,
+        "lr": 1e-3 if data.network is not None or maps else 3e-3,
         "schedule": "cosine",
         "normalise": "network" if colours else "item",
         **({"loss": "dice_likelihood"} if maps else {}),
-        **({"scale_targets": True} if given.task.name == "regression" else {}),
+        **({"scale_targets": True} if data.task.name == "regression" else {}),
         **({"patch": list(patch), "epoch_passes": passes} if patch else {}),
     }
 
 
-def _steps(given: GivenData) -> int:
+def _steps(data: GivenData) -> int:
     """Return how many steps fit into minutes; masks cost more than other targets."""
-    share = 2 if given.task.name == "segmentation" else 1
-    if given.gpu:
+    share = 2 if data.task.name == "segmentation" else 1
+    if data.gpu:
         return GPU_STEPS // share
-    pixels = math.prod(_patch(given) or given.shape[:-1])
+    pixels = math.prod(_patch(data) or data.shape[:-1])
     return max(LEAST_STEPS, STEPS * SMALL // max(SMALL, pixels) // share)
 
 
-def _patch(given: GivenData) -> tuple[int, ...]:
+def _patch(data: GivenData) -> tuple[int, ...]:
     """Return the sides of the patches that are trained on; () for whole items."""
-    sides = given.shape[:-1]
-    if given.task.name != "segmentation":
+    sides = data.shape[:-1]
+    if data.task.name != "segmentation":
         return ()
-    if given.patch:
-        return given.patch if len(given.patch) > 1 else given.patch * len(sides)
-    if given.alike and max(sides) <= WHOLE[len(sides)]:
+    if data.patch:
+        return data.patch if len(data.patch) > 1 else data.patch * len(sides)
+    if data.alike and max(sides) <= WHOLE[len(sides)]:
         return ()
-    most = PATCH[len(sides)][given.gpu]
+    most = PATCH[len(sides)][data.gpu]
     return tuple(min(most, side) for side in sides)

@@ -1,4 +1,4 @@
-"""How runs on a user's own data are shown: one table that sums up, and figures.
+"""Tables and figures of runs on a user's own data.
 
 The table has the few scores that matter most for the task, in-domain and shifted; the
 ordinary tables, with every score, are written beside it.
@@ -67,10 +67,10 @@ class OwnCurve(NamedTuple):
     title: str
     caption: str
     on_line: str = ""
-    """What the dashed line says, where one is drawn."""
+    """Label of the dashed line, where one is drawn."""
     diagonal: bool = False
     line: float | None = None
-    """A height that is aimed at."""
+    """Height of the dashed line: the value that is aimed at."""
 
 
 CURVES = {
@@ -361,12 +361,12 @@ def _curve_panel(
         if curve is None:
             continue
         colour, marker = _look(place)
-        kept = curve.x <= (LAST if shown.name.startswith("referral") else np.inf)
+        inside = curve.x <= (LAST if shown.name.startswith("referral") else np.inf)
         curves.append(curve)
         marks.append(
             CurveMark(
-                x=curve.x[kept],
-                y=curve.y[kept],
+                x=curve.x[inside],
+                y=curve.y[inside],
                 colour=colour,
                 marker=marker,
                 label=row.label,

@@ -1,4 +1,4 @@
-"""How runs on a user's own data are judged: as a file of theirs, and by group."""
+"""Protocol of runs on a user's own data: the scores of a file, also by group."""
 
 import math
 from collections.abc import Iterable, Iterator

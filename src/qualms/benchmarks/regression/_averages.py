@@ -164,8 +164,8 @@ def _table(
     rows = figures[0].rows
     drawn = {axis for figure in figures for axis in (figure.x, figure.y)}
     columns = {name: label for name, label in _COLUMNS.items() if name in drawn}
-    ours = averages(source.ours, variants, rows)
-    theirs = averages(source.theirs, variants, rows)
+    by_row = averages(source.ours, variants, rows)
+    published_by_row = averages(source.theirs, variants, rows)
     count = f"{len(variants)} of {len(figures[0].labels)} datasets"
     return Table(
         name=f"table_averages_{figures[0].name}{source.suffix}",
@@ -180,7 +180,8 @@ def _table(
             TableLine(
                 labels=(source.label(row),),
                 cells=tuple(
-                    _cell(source, name, ours[row], theirs[row]) for name in columns
+                    _cell(source, name, by_row[row], published_by_row[row])
+                    for name in columns
                 ),
                 keys={"row": row},
             )
@@ -195,10 +196,10 @@ def _table(
     )
 
 
-def _cell(source: Source, name: str, ours: Averages, theirs: Averages) -> TableCell:
-    printed = getattr(theirs, name)
+def _cell(source: Source, name: str, means: Averages, published: Averages) -> TableCell:
+    printed = getattr(published, name)
     return TableCell(
-        mean=getattr(ours, name),
+        mean=getattr(means, name),
         repeats=1,
         no_interval="an average over datasets",
         published=None if source.simulated else Summary(printed, math.nan),

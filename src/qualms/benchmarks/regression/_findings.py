@@ -1,4 +1,4 @@
-"""What the paper found, as questions to any results (Gustafsson et al., 2023).
+"""Findings of the paper, as questions to any results (Gustafsson et al., 2023).
 
 Where a sentence has no number ("highly overconfident", "only marginally"), the limit is
 ours and stands in the text.
@@ -37,13 +37,13 @@ def _test(
     *,
     minus: Wishes | None = None,
 ) -> Numbers:
-    """Take a score of test items on each dataset, for each row."""
+    """Return a function to a score of test items on each dataset, for each row."""
     labels: Wishes = {**_COVERAGE, "dataset": dataset, "row": row, "score": score}
     return estimates(labels, lines=("dataset", "row"), minus=minus)
 
 
 def _val(row: str, score: str, *, minus: str, dataset: Wanted) -> Numbers:
-    """Take how far a row's score of validation items is from another row's."""
+    """Return a function to a row's validation score minus another row's."""
     labels: Wishes = {"dataset": dataset, "row": row, "alpha": 0.1}
     return estimates(
         {**labels, "subset": "val", "score": score},
@@ -53,9 +53,9 @@ def _val(row: str, score: str, *, minus: str, dataset: Wanted) -> Numbers:
 
 
 def _errors(rows: tuple[str, ...], *, best: str) -> Numbers:
-    """Take how much larger the mean coverage error of rows is than that of `best`.
+    """Return a function to the mean coverage error of rows minus that of `best`.
 
-    Datasets count that have all of the rows.
+    Only datasets that have all of the rows count.
     """
 
     def numbers(results: "BenchmarkResults") -> ByName:

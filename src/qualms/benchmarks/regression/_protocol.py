@@ -1,4 +1,4 @@
-"""How the regression benchmark is judged: calibrated intervals and selection.
+"""Protocol of the regression benchmark: calibrated intervals and selection.
 
 The protocol of Gustafsson et al. (2023, arXiv:2302.03679), section 3.2: intervals by
 the row's rule, one offset from all validation items, a threshold that keeps 95 % of

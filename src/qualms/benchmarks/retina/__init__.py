@@ -177,7 +177,7 @@ def _paper() -> Preset:
 
 
 def _methods(*, mfvi: float, radial: float) -> dict[str, dict[str, float]]:
-    """Options of methods for a small network: how far their weights spread at first."""
+    """Return options by method for a small network: the initial spread of weights."""
     noise = {"mfvi": {"stddev_mean": mfvi}, "radial": {"stddev_mean": radial}}
     return {
         method: {**_DRAWS, **noise.get(method, {})}

@@ -10,7 +10,7 @@ times a sum of squares, so the weight decay with the same gradient is twice as l
 Where the released code never applied its l2 (`map`, `mc_dropout`, and `fsvi` with loss
 type 3), we do not apply it either, and the note has the printed value. The noise of
 `radial` has the norm of the released code, over output channels, for which its standard
-deviations were line. With the paper's norm, over all weights of a layer, they would
+deviations were chosen. With the paper's norm, over all weights of a layer, they would
 give almost no noise.
 """
 

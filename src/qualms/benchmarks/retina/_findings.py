@@ -1,4 +1,4 @@
-"""What the RETINA paper found, as questions to any results (Band et al., 2021).
+"""Findings of the RETINA paper, as questions to any results (Band et al., 2021).
 
 Where a sentence has no number ("far below", "essentially all"), the limit is ours and
 stands in the text.
@@ -37,7 +37,7 @@ def _name(method: Label, pool: Label) -> str:
 def _of(
     shift: str, subset: str, score: str, *, minus: Wishes | None = None, **more: Wanted
 ) -> Numbers:
-    """Take a score of each method and pool, or its difference from another number."""
+    """Return a function to a score of each method and pool, or to a difference."""
     labels: Wishes = {
         **{**_USUAL, "shift": shift, "subset": subset, "score": score},
         **more,
@@ -46,7 +46,10 @@ def _of(
 
 
 def _sensitivity(subset: str, methods: Callable[[str], bool]) -> Numbers:
-    """Take each method's sensitivity at 80 % specificity, from its mean ROC curve."""
+    """Return a function to each method's sensitivity at 80 % specificity.
+
+    It is read from the mean ROC curve.
+    """
 
     def numbers(results: "BenchmarkResults") -> ByName:
         labels = {n: want for n, want in _USUAL.items() if n != "referred"}

@@ -1,4 +1,4 @@
-"""How RETINA is judged: referral in-domain, under shift, and on both together.
+"""Protocol of RETINA: referral in-domain, under shift, and on both together.
 
 The protocol of Band et al. (2021): every row is scored on the in-domain and the shifted
 test items, on both together, on a joint set with as many of either kind, and on shifted
@@ -99,8 +99,8 @@ def _judge(repeat: Repeat) -> Judgement:
         for where, rows in sets.items()
         for name in CURVES
     }
-    theirs = not repeat.line.row.beyond and repeat.part_of is None
-    released = _as_published(items, released_sets) if theirs else {}
+    is_published = not repeat.line.row.beyond and repeat.part_of is None
+    released = _as_published(items, released_sets) if is_published else {}
     return Judgement(
         entries=(
             *_entries(items, sets, curves, (_values(items, sets, curves), released)),

@@ -64,7 +64,7 @@ DECEPTIVE = {
     "country": "cameras, people and other diseases of a hospital abroad",
     "severity": "grades worse than any in training, after laser treatment",
 }
-"""What is shifted on simulated photographs, if not the mild variants."""
+"""Shift of the simulated photographs, in words, except for the mild variants."""
 SELECTIONS = (
     Selection(
         name="in_domain",

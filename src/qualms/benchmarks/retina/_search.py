@@ -1,4 +1,4 @@
-"""What RETINA searched for each method (Band et al., 2021, and its released code).
+"""Ranges that RETINA searched for each method (Band et al., 2021, and its code).
 
 Its l2 multiplies a sum of squares, so that the weight decay with the same gradient is
 twice as large. For `map` and `mc_dropout` the released code never applied it; here it

@@ -223,11 +223,11 @@ def _own_uncertainties(results: BenchmarkResults, variant: Variant) -> Table | N
         for subset in ("in_domain", "shifted")
         for score in ("accuracy", "auroc")
     )
-    found = _column(DETECTION[0], {"subset": "joint"}, group="shift found")
+    detection = _column(DETECTION[0], {"subset": "joint"}, group="shift found")
     return own_uncertainty_table(
         results,
         variant,
-        (*half, found),
+        (*half, detection),
         built_in="entropy of the mean",
         every_row=True,
         about=about_text(results, [variant]),

@@ -95,9 +95,9 @@ _RANGES: Mapping[str, tuple[Range, ...]] = {
     "head_ensemble": (_TWO_DRAWN,),
     "sngp": (Range(option="method.layer_norm", choices=(True, False)),),
 }
-"""What the paper searches besides the learning rate."""
+"""By method, the ranges that the paper searches besides the learning rate."""
 _BOUND = Range(option="method.spectral_bound", choices=(None, 3.0035))
-"""Of SNGP, for networks of convolutions: whether there is one, and the paper's best."""
+"""Bound of SNGP for networks of convolutions: none, or the paper's best."""
 _RATES = (1e-4, 1e-2)
 _CHOSEN_BY = {
     **dict.fromkeys(("elk", "nivmf", "losspred"), "head"),
@@ -105,80 +105,80 @@ _CHOSEN_BY = {
 }
 """The uncertainty that chooses the epoch, of methods that have several."""
 _OTHERWISE = {("resnet50", "mc_dropout"): "mutual_information"}
-"""By backbone and method, where paper, commands and released runs take another one:
+"""Uncertainty by backbone and method, where paper, commands or released runs differ:
 `jsd` for MCDropout on ResNet-50, `class-entropy` on ViT-Medium."""
 _VIEWS = {"augment": ["crop", "hue_jitter", "grey", "blur", "hflip"]}
-"""How methods without labels see an item twice."""
+"""Augmentation that gives methods without labels two views of an item."""
 _WITHOUT_LABELS = ("infonce", "mcinfonce")
 _ON_FEATURES = ("elk", "nivmf", "losspred")
 _FROZEN_WIDTH = 256
-"""Of uncertainty heads on cached features, which a CPU trains."""
+"""Width of uncertainty heads on cached features, which a CPU trains."""
 
 
 def all_configs() -> dict[str, Config]:
-    """The best ones of the paper, and those of the trade-off, by name."""
-    made = (_best(), _spread(), _plain(), _frozen(), _alone())
-    return {name: config for each in made for name, config in each}
+    """Return all configs by name: the best ones of the paper, and further ones."""
+    configs = (_best(), _spread(), _plain(), _frozen(), _alone())
+    return {name: config for each in configs for name, config in each}
 
 
 def best_names(backbone: str) -> dict[str, str]:
-    """By method, the name of the paper's best config for a backbone."""
+    """Return by method the name of the paper's best config for a backbone."""
     return {method: f"{method}_{backbone}" for method in _BEST[backbone]}
 
 
 def plain_names() -> dict[str, str]:
-    """By method, the config of ResNet-50 with what the paper does not search."""
+    """Return by method the name of the config with options that are not searched."""
     return {method: f"{method}_plain" for method in (*_CHOSEN_BY, *_WITHOUT_LABELS)}
 
 
 def view_names() -> dict[str, str]:
-    """By method without labels, the config that says how it sees an item twice."""
+    """Return by method without labels the name of the config with its two views."""
     return {method: f"{method}_plain" for method in _WITHOUT_LABELS}
 
 
 def frozen_names() -> dict[str, str]:
-    """By method, the config of its head on cached features."""
+    """Return by method the name of the config of its head on cached features."""
     return {method: f"{method}_frozen" for method in _ON_FEATURES}
 
 
 def alone_names() -> dict[str, str]:
-    """By method, the config of a frozen network without upstream items."""
+    """Return by method the name of the config for a network without upstream items."""
     return {"frozen": "frozen_alone"}
 
 
 def chosen_uncertainties(configs: Mapping[str, str]) -> dict[str, str]:
-    """By method, the uncertainty that its config of `configs` chooses epochs by.
+    """Return by method the uncertainty by which its config chooses epochs.
 
     >>> chosen_uncertainties(best_names("vit_medium"))["mc_dropout"]
     'entropy'
     """
     known = all_configs()
-    stated = {m: known[name].options for m, name in configs.items()}
+    config = {m: known[name].options for m, name in configs.items()}
     return {
         method: str(options["select_uncertainty"])
-        for method, options in stated.items()
+        for method, options in config.items()
         if "select_uncertainty" in options
     }
 
 
 def spread_names(backbone: str, number: int) -> dict[str, str]:
-    """By method, the name of its config of that number in the trade-off."""
+    """Return by method the name of its config `number` in the trade-off study."""
     return {method: f"{method}_{backbone}_{number}" for method in _RANGES}
 
 
 def searched_ranges(backbone: str) -> dict[str, tuple[Range, ...]]:
-    """By method, what `qualms tune` searches; rates are for the items of a step."""
-    found = {}
+    """Return by method what `qualms tune` searches; rates are for a whole step."""
+    ranges = {}
     for method, own in _RANGES.items():
         batch = _batch(method, backbone)
         low, high = (_scaled(rate, batch) for rate in _RATES)
         bound = (_BOUND,) if method == "sngp" and backbone != "vit_medium" else ()
-        found[method] = (Range(option="lr", low=low, high=high), *own, *bound)
-    return found
+        ranges[method] = (Range(option="lr", low=low, high=high), *own, *bound)
+    return ranges
 
 
 def _batch(method: str, backbone: str) -> tuple[int, int]:
-    """Items of a forward pass, and passes of a step."""
+    """Return the items of a forward pass, and the passes of a step."""
     if backbone == SIMULATED:
         return (256, 1)
     if (backbone, method) == ("vit_medium", "hib"):
@@ -187,7 +187,7 @@ def _batch(method: str, backbone: str) -> tuple[int, int]:
 
 
 def _passes(method: str, backbone: str) -> dict[str, Any]:
-    """What the paper does not search, of a backbone that is trained as it was."""
+    """Return options that the paper fixes where it trains the backbone."""
     if backbone == SIMULATED:
         return {}
     batch, accumulate = _batch(method, backbone)
@@ -211,7 +211,7 @@ def _best() -> Iterator[tuple[str, Config]]:
 
 
 def _plainly(method: str, backbone: str = "") -> dict[str, Any]:
-    """What holds for a method whatever is searched."""
+    """Return the options of a method that no search changes."""
     if method in _WITHOUT_LABELS:
         return dict(_VIEWS)
     known = _OTHERWISE.get((backbone, method), _CHOSEN_BY.get(method))
@@ -225,7 +225,10 @@ def _plain() -> Iterator[tuple[str, Config]]:
 
 
 def _frozen() -> Iterator[tuple[str, Config]]:
-    """Heads on cached features: narrower than the paper's, and starting as it does."""
+    """Yield configs of heads on cached features, which are narrower than the paper's.
+
+    `nivmf` starts with the paper's uncertainty.
+    """
     for method in _ON_FEATURES:
         start = {"method.initial_uncertainty": 0.001} if method == "nivmf" else {}
         options = {"method.width": _FROZEN_WIDTH, **start}
@@ -233,12 +236,12 @@ def _frozen() -> Iterator[tuple[str, Config]]:
 
 
 def _alone() -> Iterator[tuple[str, Config]]:
-    """A frozen network that compares items with no others."""
+    """Yield the config of a frozen network that compares items with no others."""
     yield "frozen_alone", Config(method="frozen", options={"method.items": 0})
 
 
 def _spread() -> Iterator[tuple[str, Config]]:
-    """Ten configs of each method, spread evenly over what the paper searches."""
+    """Yield ten configs of each method, spread evenly over what the paper searches."""
     for backbone in (*BACKBONES, SIMULATED):
         for method, ranges in searched_ranges(backbone).items():
             own = {**_passes(method, backbone), **_plainly(method, backbone)}
@@ -253,7 +256,7 @@ def _spread() -> Iterator[tuple[str, Config]]:
 
 
 def _share(number: int, axis: int) -> float:
-    """Between 0 and 1: even along every axis, and along no two in step (Halton)."""
+    """Return coordinate `axis` of a Halton point: even in 0..1 along every axis."""
     base = (2, 3, 5, 7)[axis]
     share, left, unit = 0.0, number + 1, 1.0
     while left:
@@ -272,5 +275,5 @@ def _at(one: Range, share: float) -> Any:
 
 
 def _scaled(rate: float, batch: tuple[int, int]) -> float:
-    """The rate of a step, from that for 256 items."""
+    """Return the learning rate of a step, from that for 256 items."""
     return rate * math.sqrt(math.prod(batch) / 256)

@@ -1,4 +1,4 @@
-"""What the paper found, as questions to any results (Kirchhof et al., 2023).
+"""Findings of the paper, as questions to any results (Kirchhof et al., 2023).
 
 The paper prints few numbers; those of its figures are of the runs that the authors
 released. Where a sentence has no number ("fail"), the limit is ours and stands in the
@@ -39,7 +39,7 @@ def _of(
     minus: Wishes | None = None,
     **labels: Wanted,
 ) -> Numbers:
-    """Take a score of each method, by backbone."""
+    """Return a function to a score of each method, by backbone."""
     return estimates(
         {**_USUAL, "subset": subset, "score": score, "row": row, **labels},
         lines=("backbone", "row"),
@@ -50,9 +50,10 @@ def _of(
 def _correlation(
     first: tuple[str, str], second: tuple[str, str], printed: str
 ) -> Numbers:
-    """Take the rank correlation of two scores over methods, or the printed one.
+    """Return a function to the rank correlation of two scores over methods.
 
-    Its interval is Bonett and Wright's (2000).
+    Where results have the number `printed`, as those of the paper, it is that number.
+    The interval is Bonett and Wright's (2000).
     """
 
     def numbers(results: "BenchmarkResults") -> ByName:

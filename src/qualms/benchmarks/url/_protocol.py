@@ -1,4 +1,4 @@
-"""How URL is judged: retrieval on unseen classes, and what announces its failures.
+"""Protocol of URL: retrieval on unseen classes, and uncertainties of its failures.
 
 The protocol of Kirchhof et al. (2023, arXiv:2307.03810). On every downstream set: R@1,
 R-AUROC, the crop test, and where people voted, alignment with their disagreement; its
@@ -11,7 +11,7 @@ and `val` for that over the validation items of retrieval sets. A row is judged 
 uncertainty that the paper takes for it. Where it has several, all of them have numbers
 too, with the label `uncertainty`.
 
-What a variant states in its settings:
+Settings that a variant states:
 
 - "retrieval" and "votes": names of its downstream sets.
 - "upstream": False if there is no upstream set, but only sets that a pretrained network

@@ -60,7 +60,7 @@ _SCALE = 100.0
 
 
 class Effect(NamedTuple):
-    """How much one member of a part changes a score on one dataset."""
+    """Change of a score on one dataset by one member of a part."""
 
     mean: float
     spread: float
@@ -136,9 +136,9 @@ def members(study: Study, part: str) -> dict[str, str]:
 def component_tables(study: Study) -> Iterator[Table]:
     """Yield the numbers of figure 3, one table for each dataset."""
     for variant in study.variants:
-        ours = study.ours.where(dataset=variant.label)
-        tasks = [task for task in TASKS if effects(ours, task, "measure")]
-        lines = tuple(_effect_lines(study, ours, tasks))
+        numbers = study.ours.where(dataset=variant.label)
+        tasks = [task for task in TASKS if effects(numbers, task, "measure")]
+        lines = tuple(_effect_lines(study, numbers, tasks))
         if lines:
             yield Table(
                 name=f"table_parts_{variant.name}",
@@ -170,10 +170,10 @@ def _task_column(task: str) -> Column:
 
 
 def _effect_lines(
-    study: Study, ours: ResultsTable, tasks: Sequence[str]
+    study: Study, numbers: ResultsTable, tasks: Sequence[str]
 ) -> Iterator[TableLine]:
     for part in PARTS:
-        by_task = [effects(ours, task, part) for task in tasks]
+        by_task = [effects(numbers, task, part) for task in tasks]
         for name, label in members(study, part).items():
             cells = [each.get(name) for each in by_task]
             if any(cells):
@@ -207,11 +207,11 @@ def _part_drawing(
     study: Study, part: str, variants: Sequence[Variant], suffix: str
 ) -> Iterator[Drawing]:
     names = [variant.label for variant in variants]
-    ours = {name: study.ours.where(dataset=name) for name in names}
+    by_dataset = {name: study.ours.where(dataset=name) for name in names}
     tasks = [
         task
         for task in TASKS
-        if any(effects(numbers, task, part) for numbers in ours.values())
+        if any(effects(numbers, task, part) for numbers in by_dataset.values())
     ]
     if not tasks:
         return
@@ -265,17 +265,17 @@ def _part_panel(
 ) -> Panel:
     marks: list[Mark] = []
     names = members(study, part)
-    ours = {
+    by_dataset = {
         name: effects(study.ours.where(dataset=name), task, part) for name in datasets
     }
-    judged = [name for name in datasets if ours[name]]
+    judged = [name for name in datasets if by_dataset[name]]
     step = 0.8 / len(names)
     for place, dataset in enumerate(judged):
         printed = effects(study.printed_for(dataset), task, part)
         for number, (name, label) in enumerate(names.items()):
             x = place + step * (number - (len(names) - 1) / 2)
             look = label, SERIES[number % len(SERIES)]
-            pair = ours[dataset].get(name), printed.get(name)
+            pair = by_dataset[dataset].get(name), printed.get(name)
             marks += _effect_marks(x, step, *pair, look)
     ends = -0.5, len(judged) - 0.5
     return Panel(
@@ -294,13 +294,13 @@ def _bars_first(marks: Sequence[Mark]) -> list[Mark]:
 def _effect_marks(
     x: float,
     step: float,
-    ours: Effect | None,
+    judged: Effect | None,
     printed: Effect | None,
     look: tuple[str, str],
 ) -> Iterator[Mark]:
     label, colour = look
-    if ours is not None:
-        middle, spread = _SCALE * ours.mean, _SCALE * ours.spread
+    if judged is not None:
+        middle, spread = _SCALE * judged.mean, _SCALE * judged.spread
         yield BarMark(
             x=x,
             height=middle,
@@ -310,7 +310,7 @@ def _effect_marks(
             label=label,
             width=0.85 * step,
         )
-    if ours is not None and printed is not None:
+    if judged is not None and printed is not None:
         yield PointMark(
             x=x + 0.17 * step,
             y=_SCALE * printed.mean,
@@ -365,11 +365,11 @@ def _types_panel(
 ) -> Panel:
     marks: list[Mark] = []
     for place, dataset in enumerate(datasets):
-        ours = study.ours.where(dataset=dataset)
+        judged = study.ours.where(dataset=dataset)
         printed = study.printed_for(dataset)
         for number, (kind, label) in enumerate(members(study, "measure").items()):
             x = place + 0.27 * (number - 1)
-            for numbers in (ours, printed):
+            for numbers in (judged, printed):
                 values = _type_values(numbers, score, kind)
                 if values:
                     mark = _type_mark(x, _effect(values), label, SERIES[number])

@@ -182,11 +182,11 @@ def _printed(
 
 
 def _count_cell(count: int, number: Result | None) -> TableCell:
-    ours = Summary(float(count), math.nan)
+    items = Summary(float(count), math.nan)
     return TableCell(
-        mean=ours.mean,
+        mean=items.mean,
         repeats=1,
-        released=ours,
+        released=items,
         published=None if number is None else Summary(number.value, math.nan),
     )
 

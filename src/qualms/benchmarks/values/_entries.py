@@ -34,7 +34,7 @@ class JudgedItems(NamedTuple):
     measured: MapScores
     subsets: Mapping[str, Index]
     released: bool
-    """Whether the released code has numbers of this row."""
+    """True if the released code has numbers of this row."""
 
 
 def failure_entries(judged: JudgedItems) -> Iterator[Entry]:
@@ -45,22 +45,22 @@ def failure_entries(judged: JudgedItems) -> Iterator[Entry]:
         for (measure, aggregation), values in judged.measured.aggregated.items():
             at = _RankedBy(subset, index, measure, aggregation)
             rank = values[index]
-            theirs: dict[str, float] = {}
+            released: dict[str, float] = {}
             if judged.released and not at.extra:
-                theirs["aurc"] = published.aurc(their_risk, rank)
-                theirs["eaurc"] = published.eaurc(their_risk, rank)
+                released["aurc"] = published.aurc(their_risk, rank)
+                released["eaurc"] = published.eaurc(their_risk, rank)
             for score in FAILURES:
                 name = score.__name__
                 yield at.entry(
                     score,
                     (risk, rank),
-                    as_published=theirs.get(name.removeprefix("threshold_")),
+                    as_published=released.get(name.removeprefix("threshold_")),
                     no_interval=BY_AURC if name.startswith("threshold") else "",
                 )
 
 
 def detection_entries(
-    measured: MapScores, shifted: NDArray[np.bool_], first: int, theirs: bool
+    measured: MapScores, shifted: NDArray[np.bool_], first: int, released: bool
 ) -> Iterator[Entry]:
     """Yield how well each uncertainty tells shifted items from others.
 
@@ -72,7 +72,7 @@ def detection_entries(
     for (measure, aggregation), values in measured.aggregated.items():
         at = _RankedBy("all", index, measure, aggregation)
         for score in (scores.ood_auroc, scores.ood_found):
-            named = score is scores.ood_auroc and theirs and not at.extra
+            named = score is scores.ood_auroc and released and not at.extra
             yield at.entry(
                 score,
                 (values, shifted),
@@ -91,7 +91,7 @@ class _RankedBy(NamedTuple):
 
     @property
     def extra(self) -> bool:
-        """Whether the paper does not have this aggregation, or this measure."""
+        """True if the paper does not have this aggregation or measure."""
         return self.aggregation in EXTRAS or self.measure.startswith(OWN)
 
     def entry(
@@ -124,13 +124,17 @@ def drop_entry(judged: JudgedItems) -> Iterator[Entry]:
     """Yield how much Dice the shift costs, where there is one."""
     if len(judged.subsets) < 2:
         return
-    ours, theirs = (judged.measured.of("dice", published=p) for p in (False, True))
+    dice, released_dice = (
+        judged.measured.of("dice", published=p) for p in (False, True)
+    )
     yield Entry(
         score=scores.dice_drop,
-        value=_drop(ours, judged.subsets),
-        index=np.arange(len(ours)),
-        influence=partial(_drop_influence, ours, judged.subsets),
-        as_published=_drop(theirs, judged.subsets) if judged.released else math.nan,
+        value=_drop(dice, judged.subsets),
+        index=np.arange(len(dice)),
+        influence=partial(_drop_influence, dice, judged.subsets),
+        as_published=_drop(released_dice, judged.subsets)
+        if judged.released
+        else math.nan,
         why=NOTHING,
     )
 
@@ -173,19 +177,19 @@ def gain_entry(
     index = judged.subsets["shifted"]
     after = [one for one in second if one is not None]
     complete = len(after) == len(second)
-    ours, theirs = (
+    dice, released_dice = (
         [one.of("dice", published=p)[index] for one in (judged.measured, *after)]
         for p in (False, True)
     )
     return Entry(
         name="gain",
         score=scores.al_improvement,
-        value=_gain(ours) if complete else math.nan,
+        value=_gain(dice) if complete else math.nan,
         index=index,
         subset="shifted",
-        influence=partial(_gain_influence, ours) if complete else None,
+        influence=partial(_gain_influence, dice) if complete else None,
         settings={name: settings[name] for name in ("measure", "aggregation")},
-        as_published=_gain(theirs) if complete and judged.released else math.nan,
+        as_published=_gain(released_dice) if complete and judged.released else math.nan,
         why=NOTHING if complete else why,
     )
 

@@ -1,4 +1,4 @@
-"""What the paper found, as questions to any results (Kahl et al., 2024).
+"""Findings of the paper, as questions to any results (Kahl et al., 2024).
 
 Where a sentence has no number ("similar", "always better"), the limit is ours and
 stands in the text.
@@ -18,7 +18,7 @@ _MAPS = ("patch", "threshold")
 def _of(
     dataset: Wanted, score: str, *, minus: Wishes | None = None, **labels: Wanted
 ) -> Numbers:
-    """Take a score for each dataset, row, aggregation and subset."""
+    """Return a function to a score by dataset, row, aggregation and subset."""
     lines = ("dataset", "row", "aggregation", "subset")
     return estimates(
         {"row": _DRAWN, "dataset": dataset, "score": score, **labels},
@@ -34,7 +34,7 @@ def _named(dataset: str, row: str, aggregation: str | None, subset: str) -> str:
 
 
 def _ncc(dataset: Wanted, **labels: Wanted) -> Numbers:
-    """Take how much better AU measures show the raters' disagreement than EU ones."""
+    """Return a function to the NCC of AU measures minus that of EU measures."""
     return _of(
         *(dataset, "ncc"),
         **{"type": "AU", "subset": "in_domain", "minus": {"type": "EU"}, **labels},  # type: ignore[arg-type]
@@ -42,7 +42,7 @@ def _ncc(dataset: Wanted, **labels: Wanted) -> Numbers:
 
 
 def _unseen(dataset: Wanted, aggregation: Wanted, **labels: Wanted) -> Numbers:
-    """Take how much better EU measures find shifted items than AU ones."""
+    """Return a function to the shift AUROC of EU measures minus that of AU measures."""
     return _of(
         *(dataset, "ood_auroc"),
         **{"type": "EU", "aggregation": aggregation, "minus": {"type": "AU"}, **labels},  # type: ignore[arg-type]

@@ -142,7 +142,7 @@ def _everything(cache: FileCache, repeat: Repeat, test: Predictions) -> Judgemen
     entries = (
         *_quality(judged),
         *failure_entries(judged),
-        *detection_entries(measured_pool, _shifted(pool), first, _theirs(repeat)),
+        *detection_entries(measured_pool, _shifted(pool), first, _is_published(repeat)),
         *_gains(cache, repeat, judged),
     )
     row = repeat.line.row
@@ -171,7 +171,7 @@ def _judged(test: Predictions, measured: MapScores, repeat: Repeat) -> JudgedIte
     """Return the test items that have labels; others cannot be judged."""
     labelled = ((n, measured.labelled(rows)) for n, rows in subsets_of(test).items())
     subsets = {name: rows for name, rows in labelled if len(rows)}
-    return JudgedItems(measured, subsets, _theirs(repeat))
+    return JudgedItems(measured, subsets, _is_published(repeat))
 
 
 def _quality(judged: JudgedItems) -> list[Entry]:
@@ -198,7 +198,7 @@ def _typed(entry: Entry, row: TableRow) -> Entry:
     return replace(entry, labels={"type": type_of(row, entry.settings["measure"])})
 
 
-def _theirs(repeat: Repeat) -> bool:
+def _is_published(repeat: Repeat) -> bool:
     return not repeat.line.row.beyond and repeat.part_of is None
 
 
@@ -227,7 +227,7 @@ def _reading(
     swaps: Mapping[int, int] = settings.get("swaps", {})
     return Reading(
         fitted=fitted,
-        published=_theirs(repeat),
+        published=_is_published(repeat),
         dice_only=dice_only,
         swaps=tuple(sorted({*swaps, *swaps.values()})),
         swap_share=settings.get("swap_share", 1 / 3),
@@ -256,9 +256,9 @@ def _fitted(cache: FileCache, repeat: Repeat) -> Validation | None:
         raise ValueError(f"threshold_from must be 'method' or 'run', got {rule!r}")
     if rule == "method" and repeat.every is not None:
         runs = repeat.every("val")
-    theirs = not repeat.line.row.beyond
-    make = partial(validate, runs, repeat.options, published=theirs)
-    fits = cache.once(("fit", theirs), runs, make)
+    published = not repeat.line.row.beyond
+    make = partial(validate, runs, repeat.options, published=published)
+    fits = cache.once(("fit", published), runs, make)
     return fits[next(i for i, run in enumerate(runs) if run is val)]
 
 

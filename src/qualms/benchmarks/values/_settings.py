@@ -48,7 +48,7 @@ class ScoreColumn(NamedTuple):
     group: str
     subset: str = "all"
     lower: bool = False
-    """Whether lower is better."""
+    """True if lower is better."""
     by: tuple[str, ...] = METHOD[1:]
     """Labels of a method that it depends on, besides the row."""
 
@@ -133,14 +133,17 @@ def study_of(results: BenchmarkResults) -> Study:
         aggregation=(None, *PAPER_AGGREGATIONS),
         uncertainty=None,
     )
-    ours = (
+    compared_numbers = (
         replace(number, value=number.released)
         if number.labels["variant"] in compared and math.isfinite(number.released)
         else number
         for number in numbers
     )
     return Study(
-        results, tuple(variants), ResultsTable.of(ours), printed_numbers(results)
+        results,
+        tuple(variants),
+        ResultsTable.of(compared_numbers),
+        printed_numbers(results),
     )
 
 

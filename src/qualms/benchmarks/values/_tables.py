@@ -271,7 +271,7 @@ def _task_column(score: ScoreColumn) -> LayoutColumn:
 
 
 class Gap(NamedTuple):
-    """How far a number of ours lies from the published one."""
+    """Distance of a number of ours from the published one."""
 
     labels: Labels
     difference: float
@@ -282,8 +282,8 @@ def gaps(study: Study) -> list[Gap]:
 
     Ours is by the rule of the released code.
     """
-    ours = study.results.table.where(row=FIRST_NAMES)
-    joined = ours.join(study.printed.where(table=SEPARATION))
+    judged = study.results.table.where(row=FIRST_NAMES)
+    joined = judged.join(study.printed.where(table=SEPARATION))
     pairs = zip(joined.results, joined.differences.tolist(), strict=True)
     return [Gap(number.labels, d) for number, d in pairs if math.isfinite(d)]
 

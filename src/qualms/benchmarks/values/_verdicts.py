@@ -27,8 +27,8 @@ from qualms.results import ResultsTable
 CLEAR = 0.5
 """An NCC must reach this value, and an AUROC exceed it."""
 MARGIN = 0.15
-"""How far another measure may lie below the one that is meant to capture it, and
-still count as good."""
+"""Largest gap to the measure that is meant to capture an uncertainty, at which
+another measure still counts as good."""
 MOST, FEW = 0.75, 0.25
 """Shares of cases: from the first on the verdict is yes, below the second no."""
 QUESTIONS = {
@@ -57,7 +57,7 @@ QUALITATIVE = {
 
 
 class Verdict(NamedTuple):
-    """In how many cases a measure captures an uncertainty, and of how many."""
+    """Number of cases in which a measure captures an uncertainty, and of all cases."""
 
     captured: int
     cases: int

@@ -50,11 +50,11 @@ class CtScan(NamedTuple):
     series: str
     """The DICOM series."""
     thickness: float
-    """Of a slice; slices may lie closer together than this."""
+    """Thickness of a slice; slices may lie closer together than this."""
     pixel: float
-    """From one pixel to the next, along rows and columns alike."""
+    """Distance from one pixel to the next, along rows and columns alike."""
     contrast: bool
-    """Whether a contrast agent was given."""
+    """True if the patient got a contrast agent."""
     slices: tuple[float, ...]
     """The position of each slice, rising."""
 
@@ -74,12 +74,12 @@ class NoduleReading(NamedTuple):
 
 
 class Outline(NamedTuple):
-    """What a radiologist drew on one slice."""
+    """An outline that a radiologist drew on one slice."""
 
     inside: bool
     """False for the outline of a hole."""
     position: float
-    """Of the slice, in millimetres."""
+    """Position of the slice, in millimetres."""
     pixels: NDArray[np.int64]
     """(n, 2) rows and columns, in the order they were drawn."""
 

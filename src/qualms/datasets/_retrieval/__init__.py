@@ -1,1 +1,1 @@
-"""What the real datasets of URL share (Kirchhof et al., 2023, arXiv:2307.03810)."""
+"""Parts that the real datasets of URL (Kirchhof et al., 2023) share."""

@@ -42,7 +42,7 @@ IS_PICTURE = r"(?i)(?!\._).*\.(jpe?g|png)"
 
 
 class Fit(NamedTuple):
-    """How a photograph becomes a square picture."""
+    """Size and crop of the square picture that a photograph becomes."""
 
     side: int
     crop_share: float

@@ -193,16 +193,16 @@ def _facts(
 
 
 def _refuse_unreadable(facts: Sequence[Any]) -> None:
-    """Raise if files cannot be read, and name them, those of one fault together."""
+    """Raise if files cannot be read; name the files of each fault together."""
     faults: dict[str, list[str]] = defaultdict(list)
     for fact in facts:
         if isinstance(fact, _Unreadable):
             faults[fact.reason].append(fact.path)
     if not faults:
         return
-    said = [_fault(why, files) for why, files in faults.items()]
+    sentences = [_fault(why, files) for why, files in faults.items()]
     them = "it" if sum(map(len, faults.values())) == 1 else "them"
-    raise DatasetError(f"{'; '.join(said)}; repair {them} or remove {them}")
+    raise DatasetError(f"{'; '.join(sentences)}; repair {them} or remove {them}")
 
 
 def _fault(reason: str, paths: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""What a user should know of their files, though each of them can be read."""
+"""Notes for the user about files that can be read and may still be wrong."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

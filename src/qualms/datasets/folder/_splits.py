@@ -53,7 +53,7 @@ def assign_splits(
 
 
 def _check_all_splits(splits: Sequence[str]) -> None:
-    """Refuse a dataset that has no items in one of the splits."""
+    """Raise if a split has no items."""
     missing = [split for split in SHARES if split not in splits]
     if missing:
         raise DatasetError(
@@ -138,7 +138,7 @@ def _draw_splits(
 
 
 def _check_clusters(items: Iterable[OwnItem]) -> None:
-    """Refuse a cluster that is stated to be in two splits."""
+    """Raise if a cluster is stated to be in two splits."""
     first: dict[str, OwnItem] = {}
     for item in items:
         if not item.cluster or not _stated_split(item):

@@ -1,4 +1,4 @@
-"""What a user should know of their targets, though each of them is valid."""
+"""Notes for the user about targets that are valid and may still be wrong."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence

@@ -52,7 +52,7 @@ class PictureFacts(NamedTuple):
     """(H, W), or three sides of a volume."""
     channels: int
     deep: bool
-    """Whether it has more than 8 bits for each channel."""
+    """True if the picture has more than 8 bits for each channel."""
     axes: str = ""
     """Directions of the stored axes of a volume, such as "LPS"."""
     place: "VoxelGrid | None" = None
@@ -147,13 +147,13 @@ def read_labels(path: Path) -> NDArray[np.uint8]:
 
 def _check_labels(parts: Iterable[NDArray[Any]]) -> None:
     """Raise unless all values are whole and fit into a byte."""
-    lows, highs, whole = [], [], True
+    lows, highs, all_whole = [], [], True
     for part in parts:
         lows.append(part.min())
         highs.append(part.max())
-        whole &= part.dtype.kind in "iub" or bool((part == np.rint(part)).all())
+        all_whole &= part.dtype.kind in "iub" or bool((part == np.rint(part)).all())
     low, high = min(lows), max(highs)
-    if not whole or low < 0 or high > MOST_BYTE:
+    if not all_whole or low < 0 or high > MOST_BYTE:
         raise ValueError(
             "a mask has whole labels from 0 to 255, got values from"
             f" {low:g} to {high:g}"

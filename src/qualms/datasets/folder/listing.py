@@ -36,9 +36,9 @@ ENDINGS = (
     *(".pgm", ".ppm", ".nii", ".nii.gz"),
 )
 EXTRA = "extra/"
-"""Begins the names of columns that predictions keep, and nothing else reads."""
+"""Prefix of the names of columns that are copied into predictions and not used."""
 NEAR = 0.75
-"""How alike a column and a missing one are called if it is probably that one."""
+"""Similarity of two names from which on a column is probably the missing one."""
 SHOWN = 3
 """Names that a note lists."""
 IGNORED_FILES = ("thumbs.db", "desktop.ini")
@@ -71,7 +71,7 @@ class OwnListing:
     folder: Path
     items: tuple[OwnItem, ...]
     notes: tuple[str, ...] = ()
-    """What was left unread, in sentences."""
+    """Sentences about files and columns that were not read."""
 
 
 def listing_of(root: Path, *, unlabelled: bool = False) -> OwnListing:

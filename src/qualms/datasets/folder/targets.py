@@ -46,9 +46,9 @@ class OwnTask:
     values: tuple[float, ...] | None = None
     """The targets where they are numbers."""
     ignored: bool = False
-    """Whether pixels of label 255 are ignored."""
+    """True if pixels with label 255 are ignored."""
     doubled: bool = False
-    """Whether label 255 is class 1."""
+    """True if label 255 is class 1."""
 
     def declared(self, space: int) -> Task:
         """Return the task of images with `space` axes."""
@@ -101,7 +101,7 @@ def own_task(items: Sequence[OwnItem], requested: OwnTaskName | None) -> OwnTask
 def check_trained(
     items: Sequence[OwnItem], split: Sequence[str], task: OwnTask
 ) -> None:
-    """Refuse a class that is tested and not trained on, and a single class."""
+    """Raise if a class is tested and not trained on, or if there is one class only."""
     if task.name != "classification":
         return
     pairs = list(zip(items, split, strict=True))

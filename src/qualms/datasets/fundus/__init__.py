@@ -105,11 +105,11 @@ def fundus(  # noqa: PLR0913 - everything that changes a photograph
         chunked(split, *eyes(clinic, split, count)) for split, count in counts.items()
     )
     options = {"shift": shift, "onset": onset, "size": size, "sizes": counts}
-    # Sets without it keep the names that they had before it existed.
-    stated = {"deceptive": True} if deceptive else {}
+    # Without it, datasets keep the names that they had before the option existed.
+    added = {"deceptive": True} if deceptive else {}
     return Recipe(
         name="fundus",
-        options=options | {"seed": seed, "blur": blur} | stated,
+        options=options | {"seed": seed, "blur": blur} | added,
         card=CARD,
         task=Task(name="classification", classes=2),
         units=tuple(units),
@@ -120,13 +120,13 @@ def fundus(  # noqa: PLR0913 - everything that changes a photograph
 
 
 class Patient(NamedTuple):
-    """A patient; the three numbers seed everything that is drawn of them."""
+    """A patient; the three numbers seed all random draws for this patient."""
 
     seed: int
     series: int
-    """Which split."""
+    """Number of the split."""
     number: int
-    """Which patient of the split."""
+    """Number of the patient in the split."""
 
 
 def fundus_photograph(

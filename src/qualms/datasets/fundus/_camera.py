@@ -70,7 +70,7 @@ class Profile(NamedTuple):
     opacity: Range = (0.1, 0.35)
     """Density of the dust."""
     disease: Population = USUAL
-    """How disease shows in the people's eyes."""
+    """Appearance of disease in the people's eyes."""
 
 
 UNITED_STATES = Profile(

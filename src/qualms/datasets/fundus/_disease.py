@@ -1,4 +1,4 @@
-"""What disease shows in the eyes of a population, besides its severity.
+"""Signs of disease in the eyes of a population, besides its severity.
 
 Usually an eye shows the lesions of its severity. There are two populations that
 deceive. In a hospital abroad, lesions of referred eyes are ahead of their grade, and
@@ -17,13 +17,13 @@ Range = tuple[float, float]
 
 
 class Population(NamedTuple):
-    """How disease shows in the eyes of some people."""
+    """Appearance of disease in the eyes of some people."""
 
     mimicked: float = 0.0
     """Share of eyes with another disease, whose lesions look like severe retinopathy
     and do not count for the grade."""
     ahead: float = 0.0
-    """How far the lesions of grades from 2 on are ahead of the severity."""
+    """Steps of severity by which lesions are ahead of the grade, from grade 2 on."""
     treated: float = 0.0
     """Share of eyes that were treated."""
     left: Range = (0.0, 0.0)
@@ -37,7 +37,7 @@ ILL, WORST = 2.0, 5.0
 
 
 class Disease(NamedTuple):
-    """What an eye shows."""
+    """Lesions that an eye shows."""
 
     severity: float
     """From 0 to 5; the lesions are those of this severity."""

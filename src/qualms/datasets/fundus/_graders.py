@@ -33,7 +33,7 @@ NOISE_GOOD, NOISE_BAD = 0.15, 0.85
 ALIKE = 0.92
 """Correlation between the burdens of a patient's eyes on the normal scale."""
 HEALTHY, WORST = 1.2, 1.0
-"""How far below the first and above the last cut the severity still changes."""
+"""Distances below the first and above the last cut in which severity still changes."""
 BURDENS = np.linspace(-5.0, 6.0, 2_201)
 
 

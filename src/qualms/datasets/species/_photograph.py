@@ -28,7 +28,7 @@ BLUR = 0.1
 HAZE = 0.85
 """Contrast that a blurred picture loses at ambiguity 1."""
 NEARER = 4.0
-"""How many times larger an object is seen at ambiguity 1."""
+"""Factor by which an object is enlarged at ambiguity 1."""
 NOISE = 0.012
 
 Drawing = Callable[[ObjectCanvas, Traits], None]

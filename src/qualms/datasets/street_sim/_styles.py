@@ -14,10 +14,10 @@ from qualms.datasets.street_sim._canvas import SAMPLES, Points
 
 Palette = tuple[tuple[int, int, int], ...]
 GRAIN = np.full(256, 0.03, np.float32)
-"""How strong the texture of each label is."""
+"""Strength of the texture of each label."""
 GRAIN[[0, 1, 8, 9, 10, 2]] = (0.04, 0.05, 0.15, 0.12, 0.0, 0.04)
 PATCHES = np.full(256, 0.04, np.float32)
-"""How strong slow changes of brightness are."""
+"""Strength of slow changes of brightness, for each label."""
 PATCHES[[0, 1, 8, 9, 10, 2]] = (0.06, 0.06, 0.1, 0.1, 0.0, 0.05)
 
 
@@ -43,7 +43,7 @@ class Style(NamedTuple):
     saturation: tuple[float, float]
     gain: tuple[float, float]
     tint: float
-    """How much the colour of light varies."""
+    """Variation of the colour of light."""
     noise: tuple[float, float]
     softness: tuple[float, float]
     """Width of the lens's blur in pixels of an image 256 pixels high."""

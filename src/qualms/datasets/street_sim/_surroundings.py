@@ -166,7 +166,7 @@ def fronts(rng: np.random.Generator, street: Street, style: Style) -> list[Part]
 
 
 class _Facade(NamedTuple):
-    """How a building looks from the street."""
+    """The front of a building, as seen from the street."""
 
     colour: Points
     glass: Points

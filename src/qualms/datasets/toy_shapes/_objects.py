@@ -23,7 +23,7 @@ LEAST = 0.1
 FRACTIONS = np.array([0.1, 0.55, 1.0])
 """Share of the object that each of three raters marks."""
 SEEDS = 1_000
-"""How far apart the seeds of the same series are for neighbouring seeds of a set."""
+"""Difference between the seeds of a series in datasets with consecutive seeds."""
 
 Image = NDArray[np.float64]
 
@@ -46,7 +46,7 @@ class Body(NamedTuple):
     size: int
     offset: tuple[int, ...]
     flips: tuple[bool, bool]
-    """Whether axes 1 and 0 are reversed."""
+    """True where an axis is reversed, for axes 1 and 0."""
     grey: float
 
 

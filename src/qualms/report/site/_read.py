@@ -34,7 +34,7 @@ LONGEST_PAGE = 40
 """Length of a page's slug at most; ids on the page begin with it."""
 RESERVED = (
     *("index", "gaps", "compare", "methods", "planner", "main"),
-    *("items", "viewer", "neighbours"),
+    *("items", "viewer", "neighbours", "definitions"),
 )
 """Slugs of pages that every site may have."""
 
@@ -43,7 +43,7 @@ SiteSource = str | Path | BenchmarkResults | BenchmarkReport | Results | Scored
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteRequest:
-    """What a site is made of, and how files are read."""
+    """Sources of a site, and options by which files are read."""
 
     sources: Sequence[SiteSource]
     val: Sequence[str | Path] = ()
@@ -97,15 +97,15 @@ def contents_of_parts(
 ) -> SiteContents:
     """Return the contents of a site of these parts, with a slug for each page."""
     methods = {row.method for report in reports for row in report.rows}
-    taken = {*RESERVED, *map(method_page, methods)}
+    slugs = {*RESERVED, *map(method_page, methods)}
     shown = [
-        ShownBenchmark(slug=_new_slug(_name_of(report, reports), taken), report=report)
+        ShownBenchmark(slug=_new_slug(_name_of(report, reports), slugs), report=report)
         for report in reports
     ]
-    named = [replace(f, slug=_new_slug(f.results.name, taken)) for f in files]
+    named = [replace(f, slug=_new_slug(f.results.name, slugs)) for f in files]
     of_searches = [
         ShownSearch(
-            slug=_new_slug(f"tune {each.variant} {each.method}", taken), report=each
+            slug=_new_slug(f"tune {each.variant} {each.method}", slugs), report=each
         )
         for each in searches
     ]
@@ -113,14 +113,14 @@ def contents_of_parts(
         title=title,
         benchmarks=tuple(shown),
         searches=tuple(of_searches),
-        groups=tuple(_groups(named, taken)),
+        groups=tuple(_groups(named, slugs)),
         gaps=(*gaps, *(gap for report in reports for gap in _gaps_of(report))),
         made=made_now(command),
     )
 
 
 def made_now(command: str) -> Made:
-    """Return how a site is made at this moment."""
+    """Return the facts of a site that is made at this moment."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return Made(command=command, when=now, versions=versions())
 
@@ -131,9 +131,9 @@ def _name_of(report: BenchmarkReport, reports: Sequence[BenchmarkReport]) -> str
     return f"{report.name} {report.preset}" if several else report.name
 
 
-def _new_slug(words: str, taken: set[str]) -> str:
-    new = slug(words, taken, most=LONGEST_PAGE)
-    taken.add(new)
+def _new_slug(words: str, slugs: set[str]) -> str:
+    new = slug(words, slugs, most=LONGEST_PAGE)
+    slugs.add(new)
     return new
 
 
@@ -200,7 +200,7 @@ def _shortest_end(path: Path, paths: Sequence[Path], name: str) -> str:
     return name
 
 
-def _groups(files: Sequence[ScoredFile], taken: set[str]) -> Iterator[FileGroup]:
+def _groups(files: Sequence[ScoredFile], slugs: set[str]) -> Iterator[FileGroup]:
     """Yield files by page: those with the same items together."""
     remaining = list(files)
     while remaining:
@@ -212,7 +212,7 @@ def _groups(files: Sequence[ScoredFile], taken: set[str]) -> Iterator[FileGroup]
         page = first.slug
         if len(together) > 1:
             comparison = compare([file.results for file in together])
-            page = _new_slug("-".join(file.slug for file in together), taken)
+            page = _new_slug("-".join(file.slug for file in together), slugs)
         yield FileGroup(slug=page, files=tuple(together), comparison=comparison)
 
 

@@ -1,4 +1,4 @@
-"""What the paths that a user names are: judged folders, tables, predictions, runs."""
+"""Sources at the paths of a user: judged folders, tables, predictions, runs."""
 
 import csv
 from collections.abc import Collection, Iterator
@@ -30,7 +30,7 @@ class PredictionsSource:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What was found at the paths of a user."""
+    """Sources of a site, by kind, as they were found at the paths of a user."""
 
     judged: list[Path] = field(default_factory=list)
     """Folders with a results.csv."""

@@ -17,6 +17,7 @@ from qualms.report.site.contents import (
 )
 from qualms.report.site.page import Page, slug
 from qualms.report.site.pages.benchmark import benchmark
+from qualms.report.site.pages.definitions import definitions
 from qualms.report.site.pages.files import files
 from qualms.report.site.pages.items import items
 from qualms.report.site.pages.neighbours import neighbours
@@ -46,31 +47,31 @@ def write_page(
             that tell most, queries with their nearest neighbours, and segmentations.
         data: Folder of prepared datasets, for pictures of items.
     """
-    taken: list[str] = []
+    slugs: list[str] = []
     members = []
     paths: Sequence[Path | None] = sources or [None] * len(scored.results)
     for results, source in zip(scored.results, paths, strict=True):
-        taken.append(slug(results.name, taken))
-        members.append(ScoredFile(slug=taken[-1], results=results, path=source))
+        slugs.append(slug(results.name, slugs))
+        members.append(ScoredFile(slug=slugs[-1], results=results, path=source))
     group = FileGroup(slug="files", files=tuple(members), comparison=scored.comparison)
-    made = made_now(command)
+    provenance = made_now(command)
     contents = SiteContents(
-        groups=(group,), made=made, data=data, linked=False, on_paper=False
+        groups=(group,), made=provenance, data=data, linked=False, on_paper=False
     )
     pages = [replace(page, nav="Scores") for page in files(contents)]
     # A file that needs options, such as logits, is scored but cannot be shown so.
     shown = (*neighbours(contents), *items(contents), *viewer(contents))
     more = [page for page in shown if page.data]
-    _write_alone([*pages, *more], contents, path)
+    _write_alone([*pages, *more, *definitions(contents)], contents, path)
 
 
 def write_benchmark_page(report: BenchmarkReport, path: Path) -> Path:
     """Write the page of a benchmark into one file, and return its path."""
     shown = ShownBenchmark(slug=slug(report.name), report=report)
-    made = made_now(report.command)
-    contents = SiteContents(benchmarks=(shown,), made=made, on_paper=False)
+    provenance = made_now(report.command)
+    contents = SiteContents(benchmarks=(shown,), made=provenance, on_paper=False)
     pages = [replace(page, nav="") for page in benchmark(contents)]
-    _write_alone(pages, contents, path)
+    _write_alone([*pages, *definitions(contents)], contents, path)
     return path
 
 
@@ -86,5 +87,5 @@ def _write_alone(pages: list[Page], contents: SiteContents, path: Path) -> None:
 
 def _without_dead_links(text: str, pages: Sequence[Page]) -> str:
     """Return a page with the words alone of links to other pages of a site."""
-    there = {page.slug for page in pages}
-    return _LINK.sub(lambda m: m[0] if m[1] in there else m[2], text)
+    slugs = {page.slug for page in pages}
+    return _LINK.sub(lambda m: m[0] if m[1] in slugs else m[2], text)

@@ -54,8 +54,8 @@ def style() -> str:
 def _shortened(text: str) -> str:
     """Return a script without comment lines and spaces, which readers need."""
     lines = (line.strip() for line in text.splitlines())
-    kept = (_tight(line) for line in lines if line and not line.startswith("//"))
-    return re.sub(r"/\*.*?\*/\n?", "", "\n".join(kept), flags=re.DOTALL) + "\n"
+    code = (_tight(line) for line in lines if line and not line.startswith("//"))
+    return re.sub(r"/\*.*?\*/\n?", "", "\n".join(code), flags=re.DOTALL) + "\n"
 
 
 def _tight(line: str) -> str:

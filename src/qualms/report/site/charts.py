@@ -13,7 +13,7 @@ from qualms.report.site.markup import Child, Html, element, link
 from qualms.report.site.page import DataFile, Download, Fragment
 
 TOOLS = ("table", "csv", "svg")
-"""What readers can do with a figure that is drawn from numbers."""
+"""Actions of a reader on a figure that is drawn from numbers."""
 _KINDS = {"pdf": "PDF", "tex": "LaTeX", "csv": "CSV", "txt": "Caption", "toml": "TOML"}
 _TOOL_WORDS = {"table": "Table", "csv": "CSV", "svg": "SVG"}
 

@@ -1,4 +1,4 @@
-"""What a site is made of: the one record that page builders read.
+"""Contents of a site: the one record that page builders read.
 
 `read_contents` (`_read.py`) makes it of runs folders, results tables and predictions
 files, and of results that are passed from Python.
@@ -54,7 +54,7 @@ class FileGroup:
     """The page is `slug + ".html"`, and ids on it begin with it."""
     files: tuple[ScoredFile, ...]
     comparison: Comparison | None = None
-    """How they differ, paired over items; None for one file."""
+    """Their differences, paired over items; None for one file."""
 
     @property
     def scored(self) -> Scored:
@@ -73,18 +73,18 @@ class SiteGap:
     """Something that the site could show and does not, and how to make it."""
 
     what: str
-    """What is missing, in a clause: "figures of cells, preset demo"."""
+    """The missing thing, in a clause: "figures of cells, preset demo"."""
     why: str
     """Why, in a clause: "only its results table was given"."""
     remedy: str = ""
     """A command that makes it, or advice; "" where there is none."""
     group: str = ""
-    """What it belongs to, such as the name of a benchmark."""
+    """Its group, such as the name of a benchmark."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """How the site was made."""
+    """Command, time and versions by which the site was made."""
 
     command: str = ""
     when: str = ""
@@ -106,9 +106,9 @@ class SiteContents:
     data: Path | None = None
     """Folder of prepared datasets, from which pages take pictures of items."""
     linked: bool = True
-    """Whether there are pages of items, plans and comparisons to link."""
+    """True if there are pages of items, plans and comparisons to link."""
     on_paper: bool = True
-    """Whether figures are saved as PDF too, where that is possible."""
+    """True to save figures as PDF too, where that is possible."""
 
     @property
     def files(self) -> tuple[ScoredFile, ...]:
@@ -117,7 +117,7 @@ class SiteContents:
 
     @property
     def simulated(self) -> bool:
-        """Whether some of the data are simulated."""
+        """True if some of the data are simulated."""
         benchmarks = (shown.report.simulated for shown in self.benchmarks)
         searches = (shown.report.simulated for shown in self.searches)
         return any(benchmarks) or any(searches)

@@ -1,4 +1,4 @@
-"""What rows cost beside what they score: a plot whose front nobody beats in both."""
+"""Costs of rows beside their scores: a plot with the rows that none beats in both."""
 
 import math
 from collections.abc import Iterator, Sequence

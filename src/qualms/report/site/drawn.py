@@ -284,10 +284,10 @@ def _range_of(panel: Panel) -> tuple[Range, Range]:
 
 
 def _log_span(
-    values: Sequence[float], stated: tuple[float | None, float | None]
+    values: Sequence[float], ends_of_axis: tuple[float | None, float | None]
 ) -> Range:
     """Return a range of a logarithmic axis, with room at both ends."""
-    ends = tuple(None if end is None else math.log10(end) for end in stated)
+    ends = tuple(None if end is None else math.log10(end) for end in ends_of_axis)
     logs = [math.log10(value) for value in values if value > 0]
     low, high = _span(logs, (ends[0], ends[1]))
     return 10**low, 10**high
@@ -295,7 +295,7 @@ def _log_span(
 
 def _span(
     values: Sequence[float],
-    stated: tuple[float | None, float | None],
+    ends_of_axis: tuple[float | None, float | None],
     *,
     on_floor: bool = False,
     tight: bool = False,
@@ -308,8 +308,8 @@ def _span(
         room = 0.0
     first = low if on_floor and low == 0 else low - room
     return (
-        first if stated[0] is None else float(stated[0]),
-        high + room if stated[1] is None else float(stated[1]),
+        first if ends_of_axis[0] is None else float(ends_of_axis[0]),
+        high + room if ends_of_axis[1] is None else float(ends_of_axis[1]),
     )
 
 

@@ -28,7 +28,7 @@ _ASPECT = 2.6 / 3.4
 
 
 class _CurveWords(NamedTuple):
-    """How a kind of curve is shown."""
+    """Words and look of a kind of curve."""
 
     title: str
     caption: str

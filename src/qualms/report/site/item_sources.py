@@ -22,7 +22,7 @@ class ItemSource:
 
     label: str
     group: str
-    """What it belongs to: a benchmark with its variant, or the files of a user."""
+    """Its group: a benchmark with its variant, or the files of a user."""
     path: Path
     simulated: bool = False
 
@@ -50,7 +50,7 @@ class PageItems:
 
     value: dict[str, Any]
     richness: int = 0
-    """How much is shown of an item, such as a picture: the richest source is first."""
+    """Number of things shown of an item, such as a picture; the richest is first."""
     cases: tuple[DataFile, ...] = ()
     downloads: tuple[Download, ...] = ()
     """Files that hold the same."""

@@ -117,8 +117,8 @@ def _texts(children: Child) -> Iterable[str]:
             yield from _texts(child)
 
 
-def _attribute(given: str, value: Attribute) -> str:
-    attribute = given.removesuffix("_").replace("_", "-")
+def _attribute(key: str, value: Attribute) -> str:
+    attribute = key.removesuffix("_").replace("_", "-")
     if value is None or value is False:
         return ""
     if attribute.lower() == "style" or attribute.lower().startswith("on"):

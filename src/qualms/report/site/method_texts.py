@@ -1,4 +1,4 @@
-"""What methods are, as their files say it, without importing them or torch."""
+"""Descriptions of methods from their files, without importing them or torch."""
 
 import ast
 import re
@@ -17,12 +17,12 @@ _PAPER = re.compile(r"\(([^()]*\d{4}[^()]*)\)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MethodText:
-    """What a method is."""
+    """The description of a method, as its file states it."""
 
     what: str = ""
     """Its first sentence."""
     paragraphs: tuple[str, ...] = ()
-    """What else its file says."""
+    """The other paragraphs of its file."""
     paper: str = ""
     """Authors and year."""
     address: str = ""

@@ -33,7 +33,7 @@ class DataFile:
     value: Any
     """As for JSON. Arrays of NumPy are lists of numbers with six digits."""
     on_demand: bool = False
-    """Whether it is loaded only when the reader asks for it (a case, a planner)."""
+    """True to load it only when the reader asks for it (a case, a planner)."""
 
     def __post_init__(self) -> None:
         _check_name(self.name, r"[\w-]+")
@@ -70,7 +70,7 @@ class Page:
     title: str
     """Heading of the page and title of the window."""
     body: tuple[Fragment, ...]
-    """What stands below the heading."""
+    """Fragments below the heading."""
     nav: str = ""
     """Its words in the navigation; "" for a page that others link."""
     order: int = 50
@@ -80,7 +80,7 @@ class Page:
     chips: tuple[str, ...] = ()
     """A few words each, above the heading."""
     simulated: bool = False
-    """Whether some of its numbers are of simulated data, which a chip says."""
+    """True if some of its numbers are of simulated data, which a chip says."""
 
     @property
     def slug(self) -> str:

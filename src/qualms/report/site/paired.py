@@ -39,7 +39,7 @@ class ComparedRows:
     slug: str
     title: str
     group: str
-    """What it belongs to: a benchmark, or the files of a user."""
+    """Its group: a benchmark, or the files of a user."""
     rows: Mapping[str, str]
     """The label of each row by its name; the first is the reference at first."""
     scores: tuple[PairedScore, ...]
@@ -49,12 +49,12 @@ class ComparedRows:
 
 
 def compared_rows(contents: SiteContents) -> Iterator[ComparedRows]:
-    """Yield what can be compared in a site."""
+    """Yield the rows of a site that can be compared, by dataset and set of items."""
     for shown in contents.benchmarks:
         for variant in shown.report.variants:
-            found = _of_variant(shown, variant)
-            if found.scores:
-                yield found
+            compared = _of_variant(shown, variant)
+            if compared.scores:
+                yield compared
     groups = list(_same_items(contents.files))
     for number, files in enumerate(groups):
         if len(files) > 1:
@@ -155,9 +155,9 @@ def _cell(gap: PairedDifference | None) -> TableCell:
 def _of_files(files: Sequence[ScoredFile], number: int) -> ComparedRows:
     first = files[:MOST_FILES]
     results = with_main_scores(Scored(results=tuple(f.results for f in first)))
-    found = compare_pairs(results.results)
+    paired_scores = compare_pairs(results.results)
     names = [file.results.name for file in first]
-    rows = dict.fromkeys(name for score in found for name in score.values)
+    rows = dict.fromkeys(name for score in paired_scores for name in score.values)
     notes = []
     if len(files) > len(first):
         more = len(files) - len(first)
@@ -170,7 +170,7 @@ def _of_files(files: Sequence[ScoredFile], number: int) -> ComparedRows:
         title=", ".join(names),
         group="Files",
         rows={name: name for name in rows},
-        scores=tuple(s for s in found if not is_group(str(s.labels["subset"]))),
+        scores=tuple(s for s in paired_scores if not is_group(str(s.labels["subset"]))),
         level=first[0].results.level,
         notes=tuple(notes),
     )

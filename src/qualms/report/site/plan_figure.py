@@ -1,4 +1,4 @@
-"""What thresholds keep, as a figure for paper: the curves of the planner."""
+"""The curves of the planner as a figure for paper: scores of the kept items."""
 
 import numpy as np
 
@@ -56,12 +56,12 @@ def _curve(
     share = np.asarray(shown.referred.value, np.float64)
     places = np.flatnonzero(share <= MOST_REFERRED)
     places = places[np.argsort(share[places], kind="stable")]
-    kept = measure.kept
+    estimate = measure.kept
     return CurveMark(
         x=100.0 * share[places],
-        y=scale * np.asarray(kept.value)[places],
-        low=scale * np.asarray(kept.low)[places],
-        high=scale * np.asarray(kept.high)[places],
+        y=scale * np.asarray(estimate.value)[places],
+        low=scale * np.asarray(estimate.low)[places],
+        high=scale * np.asarray(estimate.high)[places],
         colour=SERIES[number % len(SERIES)],
         label=shown.label,
     )

@@ -39,7 +39,7 @@ class PlanSource:
 
     label: str
     group: str
-    """What it belongs to: a benchmark with its variant, or the files of a user."""
+    """Its group: a benchmark with its variant, or the files of a user."""
     path: Path
     on: tuple[Path, ...] = ()
     simulated: bool = False
@@ -72,6 +72,7 @@ def plan_data(choices: PlanChoices, command: tuple[str, str]) -> dict[str, Any]:
     first = choices.sets[0]
     return {
         "uncertainty": choices.uncertainty.name,
+        "queries": choices.task == "embedding",
         "level": choices.level,
         "items": choices.items,
         "clustered": first.clusters is not None,

@@ -79,12 +79,12 @@ def query_gallery(
 
     def query(item: int) -> dict[str, Any]:
         number = place[item]
-        said = [
+        facts = [
             (name, shown_number(uncertainty[item])),
             *item_marks(predictions, int(index[item])),
         ]
         return {
-            **tile(item, is_right=right[item], more=said),
+            **tile(item, is_right=right[item], more=facts),
             "neighbours": [
                 tile(
                     int(other),

@@ -146,13 +146,13 @@ def _examined(kind: MapKind, predictions: Predictions) -> Iterator[_Case]:
     count = min(predictions.n, EXAMINED_ITEMS)
     rows = np.linspace(0, predictions.n - 1, count).round().astype(int)
     # In an order that is spread over the file wherever it stops.
-    seen = 0
+    pixels = 0
     for row in sorted(set(rows.tolist()), key=_scattered):
         maps = maps_of[row]
         uncertainty = next(iter(measured_maps(kind, maps).values()))
-        seen += uncertainty.size
+        pixels += uncertainty.size
         yield _Case(row, float(np.nanmean(uncertainty)), _overlap(kind, maps))
-        if seen > EXAMINED_PIXELS:
+        if pixels > EXAMINED_PIXELS:
             return
 
 
@@ -183,15 +183,15 @@ def _chosen(examined: Sequence[_Case]) -> Iterator[tuple[str, _Case]]:
     middle = float(np.median([case.overlap for case in rated])) if rated else 0.0
     failures = [c for c in rated if c.overlap < 1 and c.overlap <= middle]
     successes = [c for c in reversed(rated) if c.overlap == 1 or c.overlap > middle]
-    taken: set[int] = set()
+    chosen_rows: set[int] = set()
     for why, cases, count in (
         ("certain failure", failures, 3),
         ("uncertain success", successes, 2),
         ("most uncertain", certain[::-1], 1 if rated else 3),
         ("most certain", certain, 0 if rated else 3),
     ):
-        remaining = [case for case in cases if case.row not in taken][:count]
-        taken |= {case.row for case in remaining}
+        remaining = [case for case in cases if case.row not in chosen_rows][:count]
+        chosen_rows |= {case.row for case in remaining}
         yield from ((why, case) for case in remaining)
 
 

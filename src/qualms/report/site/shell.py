@@ -188,10 +188,14 @@ def _content(page: Page) -> Html:
     )
 
 
-def _footer(made: Made) -> Html:
-    versions = ", ".join(f"{name} {of}" for name, of in made.versions.items())
-    by = ("Made by ", element("code", made.command)) if made.command else ("Made",)
-    when = f" on {made.when.partition('T')[0]}" if made.when else ""
+def _footer(provenance: Made) -> Html:
+    versions = ", ".join(f"{name} {of}" for name, of in provenance.versions.items())
+    by = (
+        ("Made by ", element("code", provenance.command))
+        if provenance.command
+        else ("Made",)
+    )
+    when = f" on {provenance.when.partition('T')[0]}" if provenance.when else ""
     return element(
         "footer",
         element("p", by, when, f" with {versions}." if versions else "."),

@@ -27,13 +27,13 @@ def placed_tables(shown: ShownBenchmark) -> list[PlacedTable]:
     number, letters = 1, 0
     for table in shown.report.tables:
         anchor = slug(f"{shown.slug}-{table.name}")
-        made = table_fragment(
+        content = table_fragment(
             table, anchor, filters=line_labels(shown.report, table), level=2
         )
-        size = len(made.html.text)
+        size = len(content.html.text)
         if letters and letters + size > PAGE_LETTERS:
             number, letters = number + 1, 0
         letters += size
         page = f"{shown.slug}-tables" + (f"-{number}" if number > 1 else "")
-        placed.append(PlacedTable(page, anchor, table.title, made))
+        placed.append(PlacedTable(page, anchor, table.title, content))
     return placed

@@ -29,7 +29,7 @@ class _Judged(NamedTuple):
     right: Flags
     rule: str
     lines: Callable[[int], list[tuple[str, str]]]
-    """What is said of the item at a place."""
+    """Function from the place of an item to the lines that describe it."""
 
 
 def telling_items(

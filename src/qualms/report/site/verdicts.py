@@ -322,17 +322,17 @@ def _effects(
     answers: Sequence[EffectAnswer], what: str, anchor: str, page: str
 ) -> Iterator[Sentence]:
     """Count the expected effects or findings that hold."""
-    held = sum(answer.answer in ("held", "holds") for answer in answers)
+    agreeing = sum(answer.answer in ("held", "holds") for answer in answers)
     against = [a for a in answers if a.answer in ("not held", "does not hold")]
-    decided = held + len(against)
+    decided = agreeing + len(against)
     if not decided:
         return
     all_of = "" if decided == len(answers) else " that these runs can decide"
-    verb = "holds" if held == 1 else "hold"
+    verb = "holds" if agreeing == 1 else "hold"
     first = f" This does not: {against[0].text}." if len(against) == 1 else ""
     yield Sentence(
         sign=NO if against else YES,
-        words=f"{held} of {decided} {what}{all_of} {verb}.{first}",
+        words=f"{agreeing} of {decided} {what}{all_of} {verb}.{first}",
         evidence=f"{page}.html#{anchor}",
     )
 

@@ -65,9 +65,9 @@ class LiveRuns:
         begun = {folder.resolve() for folder in self._run_folders()}
         folders = [
             file.parent.resolve()
-            for given in self._folders
+            for root in self._folders
             for pattern in (REQUEST, f"*/{REQUEST}")
-            for file in given.glob(pattern)
+            for file in root.glob(pattern)
         ]
         return {
             str(folder / run)
@@ -77,12 +77,12 @@ class LiveRuns:
         }
 
     def _run_folders(self) -> Iterator[Path]:
-        seen: set[Path] = set()
-        for given in self._folders:
+        yielded: set[Path] = set()
+        for root in self._folders:
             for pattern in ("spec.json", "*/spec.json", "*/*/spec.json"):
-                for spec in sorted(given.glob(pattern)):
-                    if spec.parent.resolve() not in seen:
-                        seen.add(spec.parent.resolve())
+                for spec in sorted(root.glob(pattern)):
+                    if spec.parent.resolve() not in yielded:
+                        yielded.add(spec.parent.resolve())
                         yield spec.parent
 
     def _all(self) -> Iterator[tuple[Path, RunProgress]]:
@@ -102,10 +102,10 @@ def _left(runs: Sequence[Mapping[str, Any]], counts: Mapping[str, int]) -> float
     """
     under_way = [run for run in runs if run["state"] == "under way"]
     left = [float(run["left"]) for run in under_way if run["left"] is not None]
-    whole = [float(run["seconds"]) for run in runs if run["seconds"] is not None]
-    if not left or not whole:
+    durations = [float(run["seconds"]) for run in runs if run["seconds"] is not None]
+    if not left or not durations:
         return None
-    waiting = counts["waiting"] * sum(whole) / len(whole)
+    waiting = counts["waiting"] * sum(durations) / len(durations)
     return max(*left, (sum(left) + waiting) / len(under_way), 0.0)
 
 
@@ -119,22 +119,22 @@ def _record(folder: Path, progress: RunProgress, now: float) -> dict[str, Any]:
     spec = progress.spec
     total = spec.training.get("epochs")
     last = progress.epochs[-1] if progress.epochs else {}
-    made = len(progress.epochs)
+    trained = len(progress.epochs)
     seconds = _number(last.get("seconds"))
-    epochs = total if isinstance(total, int) else made
+    epochs = total if isinstance(total, int) else trained
     running = not (progress.done or progress.error)
     return {
         "key": _key(folder),
         "name": plain(_name(spec)),
         "benchmark": plain(spec.benchmark),
         "state": _state(progress, now, seconds),
-        "epoch": min(made, epochs),
+        "epoch": min(trained, epochs),
         "epochs": epochs,
         "losses": _thinned([_number(each.get("loss")) for each in progress.epochs]),
         "loss": _number(last.get("loss")),
         "speed": _number(last.get("images_per_second")),
-        "left": seconds * max(epochs - made, 0) if running and made else None,
-        "seconds": seconds * epochs if made else None,
+        "left": seconds * max(epochs - trained, 0) if running and trained else None,
+        "seconds": seconds * epochs if trained else None,
         "ago": max(0.0, now - progress.sign) if running else None,
         "error": plain(_cut(progress.error)),
     }

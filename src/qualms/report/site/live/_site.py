@@ -44,10 +44,10 @@ class LiveSite:
             strict: Whether an error is raised. Else it is noted in `problem`, and a
                 former site stays.
         """
-        seen = self._signature()
-        if seen == self._seen:
+        signature = self._signature()
+        if signature == self._seen:
             return
-        self._seen = seen
+        self._seen = signature
         try:
             self._write()
         except (ValueError, LookupError, OSError) as error:

@@ -111,14 +111,14 @@ def _answers(shown: ShownBenchmark) -> Iterator[Fragment]:
 
 def _effects(report: BenchmarkReport) -> Iterator[Html]:
     """Yield the effects that were not seen, and those that were folded."""
-    held = [a for a in report.effects if a.answer == "held"]
+    agreeing = [a for a in report.effects if a.answer == "held"]
     others = [a for a in report.effects if a.answer != "held"]
     if others:
         yield _answer_table(others)
-    if held:
-        count = len(held)
+    if agreeing:
+        count = len(agreeing)
         words = f"{count} of {len(report.effects)} {'holds' if count == 1 else 'hold'}"
-        yield element("details", element("summary", words), _answer_table(held))
+        yield element("details", element("summary", words), _answer_table(agreeing))
 
 
 def _findings(report: BenchmarkReport) -> Iterator[Html]:

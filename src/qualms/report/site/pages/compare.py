@@ -148,10 +148,10 @@ def _unknown(compared: ComparedRows) -> Html | None:
     sentences = [
         element(
             "p",
-            f"{len(found)} {plural(len(found), 'score')} cannot be compared"
-            f" ({'; '.join(found[:3])}{'; …' if len(found) > 3 else ''}): {reason}.",
+            f"{len(labels)} {plural(len(labels), 'score')} cannot be compared"
+            f" ({'; '.join(labels[:3])}{'; …' if len(labels) > 3 else ''}): {reason}.",
         )
-        for reason, found in reasons.items()
+        for reason, labels in reasons.items()
     ]
     return element("div", sentences, class_="notes") if sentences else None
 

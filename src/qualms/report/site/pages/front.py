@@ -59,11 +59,11 @@ def _sections(contents: SiteContents) -> Iterator[Fragment]:
     for shown in contents.benchmarks:
         with_board = letters < PAGE_LETTERS
         parts = _benchmark(shown, with_board=with_board, paper=contents.on_paper)
-        made = section(
+        board = section(
             f"index-{shown.slug}", shown.report.title, *parts, about=shown.report.note
         )
-        letters += len(made.html.text)
-        yield made
+        letters += len(board.html.text)
+        yield board
     if contents.groups:
         yield section("index-files", "Files", _files(contents))
     if contents.searches:

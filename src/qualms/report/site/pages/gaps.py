@@ -22,10 +22,10 @@ def gaps(contents: SiteContents) -> Iterator[Page]:
 def _sections(contents: SiteContents) -> Iterator[Fragment]:
     if not contents.gaps:
         yield fragment(element("p", "Nothing is missing."))
-    taken: list[str] = []
+    anchors: list[str] = []
     for group in dict.fromkeys(gap.group for gap in contents.gaps):
-        anchor = slug(f"gaps-{group}", taken)
-        taken.append(anchor)
+        anchor = slug(f"gaps-{group}", anchors)
+        anchors.append(anchor)
         items = [_item(gap) for gap in contents.gaps if gap.group == group]
         yield section(
             anchor, group or "Others", element("ul", items, class_="plain cards")

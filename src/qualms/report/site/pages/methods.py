@@ -30,15 +30,15 @@ RULES = (
 
 def methods(contents: SiteContents) -> Iterator[Page]:
     """Yield the list of methods and a page for each."""
-    found = dict.fromkeys(
+    names = dict.fromkeys(
         row.method
         for shown in contents.benchmarks
         for row in shown.report.rows
         if row.method
     )
-    if not found:
+    if not names:
         return
-    texts = {method: method_text(method) for method in found}
+    texts = {method: method_text(method) for method in names}
     yield Page(
         path="methods.html",
         title="Methods",

@@ -44,8 +44,8 @@ def planner(contents: SiteContents) -> Iterator[Page]:
             reasons.append(_reason(source, str(error)))
             continue
         value = plan_data(choices, source.command)
-        taken = [each.name for each in data]
-        key = slug(f"plan {source.label}", taken)
+        keys = [each.name for each in data]
+        key = slug(f"plan {source.label}", keys)
         data.append(DataFile(name=key, value=value, on_demand=True))
         if contents.on_paper:
             drawing = plan_drawing(choices, source.label, simulated=source.simulated)

@@ -127,8 +127,10 @@ def _sentences(report: SearchReport, page: str) -> Iterator[Sentence]:
         state: sum(trial.state == state for trial in report.trials)
         for state in ("done", "pruned", "failed", "under way")
     }
-    said = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
-    yield Sentence(sign="≈", words=f"Of {len(report.trials)} trials: {said or 'none'}.")
+    states = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
+    yield Sentence(
+        sign="≈", words=f"Of {len(report.trials)} trials: {states or 'none'}."
+    )
     if len(report.objectives) > 1 and report.front:
         count = len(report.front)
         names = ", ".join(each.label for each in report.objectives)
