@@ -8,6 +8,7 @@ import torch
 
 from qualms.launch import RunRequest, data_key, plans_of, without_datasets
 from qualms.launch import plan as plan_module
+from qualms.launch.benchmarking import _with_corruptions
 from qualms.launch.judging import results_folder
 from qualms.shelf import find
 from qualms.shelf import names as shelf_names
@@ -716,3 +717,23 @@ def test_pages_of_own_data_differ_with_all_that_is_asked_for():
     assert len(set(folders)) == len(requests)
     assert folders[0] == Path("runs/own/pets")
     assert folders[2].name == "part-epochs=1"
+
+
+@pytest.mark.parametrize(
+    ("corrupt", "severity", "names", "severities"),
+    [
+        ("blur, fog", "1-3", ("blur", "fog"), (1, 2, 3)),
+        (["blur"], 4, ("blur",), (4,)),
+        (("fog",), [5, 1], ("fog",), (5, 1)),
+        ((), (), (), ()),
+    ],
+)
+def test_corruptions_are_taken_as_text_or_lists(corrupt, severity, names, severities):
+    request = _with_corruptions(RunRequest(), corrupt, severity)
+    assert request.corruptions == names
+    assert request.severities == severities
+
+
+def test_severities_of_a_call_must_lie_in_one_to_five():
+    with pytest.raises(ValueError, match="severities must lie in 1 to 5"):
+        _with_corruptions(RunRequest(), "fog", [0, 3])
