@@ -45,7 +45,7 @@ _IMAGE = 4
 
 
 def frozen(*, neighbours: int = 50, items: int = 50_000) -> Method:
-    """Predict embeddings of an untrained network, and their entropy, length and others.
+    """Predict embeddings of a network as it is, with their length, entropy and others.
 
     Args:
         neighbours: k of `uncertainty/knn`; of fewer training items, all of them.

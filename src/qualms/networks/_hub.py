@@ -25,7 +25,7 @@ class Hub(NamedTuple):
     is_reachable: bool
 
     def reason(self, error: Exception) -> str:
-        """Return why weights cannot be had, from the error of who asked for them."""
+        """Return why weights cannot be loaded, from the error of the library."""
         absent = isinstance(error, FileNotFoundError | ConnectionError)
         if absent and not self.is_reachable:
             return f"{self.url} cannot be reached, and they are not in its cache"
