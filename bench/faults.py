@@ -2,7 +2,8 @@
 
 Every fault is made by a test in tests/faults, which adds the sentence that was printed.
 docs/reliability.md is what this prints, with short names for folders. A fault without a
-sentence, because its test was skipped or failed, is an error.
+sentence, because its test was skipped or failed, is an error. Change no file of the
+working tree meanwhile: predictions name the commit, and whether files differ from it.
 
     python bench/faults.py --write
 """

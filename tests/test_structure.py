@@ -168,7 +168,7 @@ def messages_of(module):
 
 
 def test_messages_name_pages_that_an_installed_package_has():
-    from qualms.cli._pages import documentation
+    from qualms.documentation import documentation
 
     texts = [(m, text) for m in MODULES for text in messages_of(m)]
     assert not [(m, text) for m, text in texts if re.search(r"docs/\w+\.md", text)]

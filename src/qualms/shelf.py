@@ -77,7 +77,7 @@ def find(shelf: str, name: str) -> Any:
     Raises:
         LookupError: If the shelf has no such part.
         PartError: If an outside part cannot be loaded. The returned function of an
-        outside part raises it, too, if it fails or returns something else.
+            outside part raises it, too, if it fails or returns something else.
     """
     outside = outside_parts(shelf)
     if name in outside:
@@ -247,14 +247,6 @@ def _package_parts(shelf: str) -> tuple[str, ...]:
     return tuple(name for name in modules if not name.startswith("_"))
 
 
-@cache
-def _own_names(shelf: str) -> frozenset[str]:
-    """Return the names that parts from outside cannot have."""
-    if shelf == "scores":
-        return frozenset(import_module("qualms.scores").__all__)
-    return frozenset(_package_parts(shelf))
-
-
 def _checked(shelf: str, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap an outside function: its errors name it, and it must return a part."""
     called = f"{shelf.removesuffix('s')} {name!r}"
@@ -324,6 +316,14 @@ def _refuse_taken(
         f"{shelf} has {part.name!r} from {owner} already; rename the one in"
         f" {part.where}"
     )
+
+
+@cache
+def _own_names(shelf: str) -> frozenset[str]:
+    """Return the names that parts from outside cannot have."""
+    if shelf == "scores":
+        return frozenset(import_module("qualms.scores").__all__)
+    return frozenset(_package_parts(shelf))
 
 
 def _python_files(path: Path) -> list[Path]:

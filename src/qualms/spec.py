@@ -210,7 +210,7 @@ class CorruptedSplit(NamedTuple):
     """A split whose items are corrupted when they are read."""
 
     of: str
-    """The split as it is stored."""
+    """Name of the stored, uncorrupted split."""
     corruption: str
     severity: int
 

@@ -39,13 +39,12 @@ def test_a_page_that_does_not_exist_is_a_sentence():
 
 
 def test_an_installed_package_has_its_own_copy(tmp_path, monkeypatch):
-    import qualms
-    from qualms.cli._pages import documentation
+    from qualms.documentation import documentation
 
     package = tmp_path / "qualms"
     (package / "docs").mkdir(parents=True)
     (package / "docs" / "one.md").write_text("# One\n")
-    monkeypatch.setattr(qualms, "__file__", str(package / "__init__.py"))
+    monkeypatch.setattr("qualms.documentation.__file__", str(package / "x.py"))
     assert documentation() == {"one": package / "docs" / "one.md"}
     (package / "docs" / "one.md").unlink()
     assert documentation() == {}

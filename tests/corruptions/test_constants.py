@@ -122,5 +122,5 @@ def test_the_page_has_the_constants():
 
     for name in PUBLISHED:
         module = import_module(f"qualms.corruptions.{name}")
-        (line,) = [row for row in page.splitlines() if row.startswith(f"| `{name}` |")]
+        line = next(row for row in page.splitlines() if row.startswith(f"| `{name}` |"))
         assert line.endswith(f"| {cell(module.SMALL)} | {cell(module.LARGE)} |")

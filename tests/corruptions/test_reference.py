@@ -1,11 +1,12 @@
 """Corruptions beside other libraries, and beside what their papers say."""
 
 from io import BytesIO
+from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
-from scipy.ndimage import map_coordinates
+from scipy.ndimage import gaussian_filter, map_coordinates
 
 from qualms.corruptions import corrupt
 from qualms.corruptions._plasma import plasma
@@ -194,3 +195,51 @@ def test_motion_keeps_the_middle_of_the_spectrum():
     moved = corrupt(image, "patient_motion", 5, item="m")
     assert moved.mean() == pytest.approx(image.mean(), rel=1e-6)
     assert np.abs(moved - image).mean() > 0.005
+
+
+def made_picture(side=224):
+    """The picture of `bench/corruption_references.py`."""
+    y, x = np.mgrid[:side, :side] / side
+    waves = [0.5 + 0.3 * np.sin(9 * x + c) * np.cos(7 * y - c) for c in range(3)]
+    image = np.stack(waves, axis=-1)
+    image[side // 4 : side // 2, side // 3 : side // 2] = 0.9, 0.3, 0.2
+    image[np.hypot(x - 0.7, y - 0.65) < 0.15] = 0.1, 0.2, 0.6
+    noise = np.random.default_rng(0).normal(0, 0.02, image.shape)
+    return (255 * np.clip(image + noise, 0, 1)).round().astype(np.uint8)
+
+
+CASES = dict(np.load(Path(__file__).with_name("imagecorruptions.npz")))
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if "-" not in name])
+def test_pictures_are_those_of_imagecorruptions(name):
+    """That package has the code of ImageNet-C, and cuts values where ours rounds."""
+    ours = corrupt(made_picture(), name, 3)[::3, ::3]
+    assert np.abs(ours.astype(int) - CASES[name]).max() <= 1
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if "-" in name])
+def test_chance_changes_as_much_as_that_of_imagecorruptions(name):
+    corruption, severity = name.rsplit("-")
+    image = made_picture()
+    changed = [
+        np.abs(
+            corrupt(image, corruption, int(severity), item=item) - image.astype(float)
+        )
+        for item in "abcdef"
+    ]
+    share = 0.15 if corruption in ("fog", "snow", "motion_blur") else 0.03
+    assert np.mean(changed) == pytest.approx(float(CASES[name]), rel=share)
+
+
+MEDICAL = dict(np.load(Path(__file__).with_name("torchio.npz")))
+
+
+@pytest.mark.parametrize("name", MEDICAL)
+def test_volumes_are_those_of_torchio(name):
+    """With the same parameters, by `bench/corruption_torchio.py`."""
+    smooth = gaussian_filter(np.random.default_rng(0).random((24, 28, 20)), 2)
+    image = (smooth - smooth.min()) / np.ptp(smooth)
+    corruption, severity = name.rsplit("-")
+    ours = corrupt(image[..., None], corruption, int(severity), item="a")[..., 0]
+    np.testing.assert_allclose(ours[::2, ::2, ::2], MEDICAL[name], atol=1e-5)

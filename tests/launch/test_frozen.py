@@ -3,19 +3,23 @@
 import numpy as np
 import pytest
 import torch
+from scipy.special import log_softmax
 
 import qualms
+from datasets.fake_retrieval import BIRDS, CARS, write_classes, write_products
+from qualms.datasets import cache_folder, prepare
 from qualms.launch import RunRequest, plan_of
 from qualms.networks import load_torchvision
 from qualms.predictions import read
 from qualms.runs import stored
+from qualms.shelf import find
 
 load_torchvision()
 import timm  # noqa: E402 - it imports torchvision
 
+SETS = ("cub", "cars196", "sop")
 FROZEN = ["frozen", "frozen_entropy", "frozen_flips"]
 NEAR = ["frozen_knn", "frozen_mahalanobis", "frozen_relative_mahalanobis"]
-SMALL = {"dataset.sizes": {"train": 12, "val": 8, "test": 16}, "predict_batch": 16}
 
 
 def plan(variant="species", **more):
@@ -71,47 +75,59 @@ def test_what_cannot_be_frozen_is_refused():
     assert "'ce' is trained; ask for frozen, frozen_entropy" in trained
 
 
-def test_a_frozen_network_is_run_and_judged(tmp_path):
+def saved_network(path):
     torch.manual_seed(0)
     network = timm.create_model("test_resnet", num_classes=7).eval()
-    torch.save(network.state_dict(), tmp_path / "w.pt")
-    options = {**SMALL, "network.weights": str(tmp_path / "w.pt")}
-    results = qualms.run(
-        "url/retrieval",
-        network="timm:test_resnet",
-        frozen=True,
-        options=options,
-        data=tmp_path / "data",
-        out=tmp_path / "runs",
-        workers=1,
-        device="cpu",
-        write=False,
-    )
-    table = results.table.where(variant="retrieval", subset="all")
-    assert set(table.distinct("row")) == set(FROZEN)
-    assert table.at(row="frozen", score="recall_at_1").value >= 0
-    assert {"r_auroc", "crop_rate"} <= set(table.distinct("score"))
-    assert "ood_auroc" not in table.distinct("score")
+    torch.save(network.state_dict(), path)
+    return network
+
+
+def test_the_recipe_of_algorithm_1_works_on_the_layouts_of_the_publishers(
+    tmp_path, golden
+):
+    """My network, prepared CUB, CARS196 and SOP, and nothing else."""
+    root, data = tmp_path / "published", tmp_path / "data"
+    write_classes(root / "CUB_200_2011" / "images", BIRDS)
+    write_classes(root / "cars196" / "images", CARS)
+    splits = golden("url")["I_dataset_splits"]
+    write_products(root / "Stanford_Online_Products", splits["SOP_fake"])
+    for name in SETS:
+        recipe = find("datasets", name)(root, side=224)
+        prepare(recipe, cache_folder(data, recipe), workers=1, check_counts=False)
+    network = saved_network(tmp_path / "w.pt")
+    weights = str(tmp_path / "w.pt")
+    request = {
+        "preset": "paper",
+        "network": "timm:test_resnet",
+        "frozen": True,
+        "options": {"network.weights": weights, "precision": "float32"},
+        "data": data,
+        "out": tmp_path / "runs",
+        "device": "cpu",
+        "write": False,
+    }
+    results = qualms.run("url/retrieval", workers=1, **request)
+    assert set(results.table.distinct("row")) == set(FROZEN)
+    assert {"r_auroc", "crop_rate"} <= set(results.table.distinct("score"))
+    assert "ood_auroc" not in results.table.distinct("score")
+    table = results.table.where(row="frozen", score="recall_at_1")
+    by_set = {r.labels["subset"]: r.value for r in table}
+    assert set(by_set) == {"cub", "cars", "sop", "all"}
+    means = [by_set[name] for name in ("cub", "cars", "sop")]
+    assert by_set["all"] == pytest.approx(np.mean(means))
+    assert len(qualms.judge("url/retrieval", **request).table) == len(results.table)
     (run,) = results.plan.runs
-    folder = tmp_path / "runs" / "url" / run.hash
-    found = read(stored(folder, "birds:test")).arrays
+    found = read(stored(tmp_path / "runs" / "url" / run.hash, "cub:test")).arrays
+    assert_uncertainties(found, network)
+
+
+def assert_uncertainties(found, network):
+    """Uncertainties are those of the stored embedding, and of the head."""
     embedding = found["embedding"].astype(float)
     length = np.linalg.norm(embedding, axis=1)
     assert found["uncertainty/inverse_norm"] == pytest.approx(1 / length, rel=1e-5)
-    logits = embedding @ network.fc.weight.detach().numpy().T
-    logits += network.fc.bias.detach().numpy()
-    probs = np.exp(logits - logits.max(axis=1)[:, None])
-    probs /= probs.sum(axis=1)[:, None]
-    entropy = -(probs * np.log(probs)).sum(axis=1)
+    weight, bias = (part.detach().numpy() for part in network.fc.parameters())
+    logs = log_softmax(embedding @ weight.T + bias, axis=1)
+    entropy = -(np.exp(logs) * logs).sum(axis=1)
     assert found["uncertainty/entropy"] == pytest.approx(entropy, abs=1e-4)
     assert "predicted" not in found  # the classes of the weights are others
-    again = qualms.judge(
-        "url/retrieval",
-        network="timm:test_resnet",
-        frozen=True,
-        options=options,
-        data=tmp_path / "data",
-        out=tmp_path / "runs",
-        write=False,
-    )
-    assert len(again.table) == len(results.table)

@@ -1,4 +1,4 @@
-"""A frozen network: what it says of its own uncertainty, against hand computations."""
+"""A frozen network: its uncertainties, against hand computations."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def fitted(**options):
     return method, network
 
 
-def test_uncertainty_are_those_of_the_embedding_its_mirror_and_the_training_items():
+def test_uncertainties_are_those_of_the_embedding_its_mirror_and_the_training_items():
     method, network = fitted(neighbours=2)
     arrays = predicted(method, network, TASK)
     names = [n.partition("/")[2] for n in arrays if n.startswith("uncertainty/")]

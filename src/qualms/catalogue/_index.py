@@ -1,4 +1,4 @@
-"""An index of run folders: a cache of what their files say.
+"""An index of run folders: a cache of their records.
 
 It holds the record of each folder and the time of its last change. A folder that has
 changed since is read again, so that listing thousands of runs reads only a few. The
@@ -31,7 +31,7 @@ _PATIENCE = 2.0
 
 
 class IndexedRuns(NamedTuple):
-    """The runs below a folder, and what a user must know of the index."""
+    """The runs below a folder, and a note on the index."""
 
     records: list[RunRecord]
     note: str = ""

@@ -35,7 +35,7 @@ class RunRecord:
     scores: Mapping[str, float] = field(default_factory=dict)
     """Values of this run alone, by the first row of a table that shows it."""
     error: str = ""
-    """Why its last attempt failed."""
+    """Error of its last attempt; '' if it did not fail."""
 
     def get(self, name: str) -> Value | None:
         """Return the label, option or score of this name; None if it has none.

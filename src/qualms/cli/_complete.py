@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from qualms.cli._pages import documentation
+from qualms.documentation import documentation
 from qualms.shelf import find, names
 
 SHELVES = (

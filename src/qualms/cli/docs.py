@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from qualms.cli._complete import complete_pages
-from qualms.cli._pages import documentation
+from qualms.documentation import documentation
 
 
 def docs(

@@ -69,7 +69,7 @@ class Accumulator:
         _refuse_unjoinable(batch)
         if self._batches:
             _refuse_other(self._batches[0], batch)
-        # The caller may reuse the memory of a batch for the next one.
+        # Callers may reuse the memory of a batch for the next one.
         copies = {name: array.copy() for name, array in batch.arrays.items()}
         self._batches.append(replace(batch, arrays=copies))
 

@@ -1,12 +1,12 @@
-"""Judged cells on disk: found again by what they were made of.
+"""A cache of judged cells on disk, identified by a digest of their inputs.
 
-A cell is what judging one variant, or one line of it, gave. Its file states a digest of
-all that it was made of: predictions, options, the code of judging and its libraries. A
-file that states another one, or that cannot be read, is judged anew, so that deleting
-any of them loses nothing but time.
+A cell is the result of judging one variant, or one line of it. Its file states a digest
+of all inputs: predictions, options, the code of judging and its libraries. If the
+digest differs, or the file cannot be read, the cell is judged anew, so that deleting
+files loses nothing but time.
 
-Run folders may come from other people. So only records of numbers are read, and nothing
-that a file names is run.
+Run folders may come from other people. So only records of numbers are read, and no code
+named in a file is run.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ from qualms.atomic import replacing
 from qualms.shelf import names, outside_parts, source_of
 
 MOST_BYTES = 2 << 30
-"""Bytes of all cells of a benchmark, beyond which the longest unused are removed."""
+"""Limit on the bytes of all cells of a benchmark; the longest unused are removed."""
 _MAGIC = b"qualms cell 1\n"
 _LIBRARIES = ("numpy", "scipy", "numba", "safetensors", "pyarrow")
 _RECORDS = (
@@ -37,7 +37,7 @@ _RECORDS = (
     "qualms.runs",
     "qualms.scores.",
 )
-"""Modules of the records, and of the scores that entries name."""
+"""Modules of records, and of scores named by entries."""
 _NUMPY = {
     ("numpy", "ndarray"),
     ("numpy", "dtype"),
@@ -55,11 +55,11 @@ class CellFolder:
         self._folder = folder
 
     def get(self, name: str, key: str) -> Any:
-        """Return the cell `name` if it was made of `key`; None if there is none such.
+        """Return the cell `name` if its inputs have the digest `key`, else None.
 
         Args:
             name: The name of its file.
-            key: A digest of all that it depends on.
+            key: A digest of all its inputs.
         """
         path = self._path(name)
         try:
@@ -71,7 +71,7 @@ class CellFolder:
             if content[len(head) : len(head) + 32] != hashlib.sha256(payload).digest():
                 return None
             cell = _Records(io.BytesIO(payload)).load()
-        # Unpickling what another version wrote raises nearly every class there is.
+        # Unpickling a file of another version may raise nearly every class of error.
         except Exception:
             return None
         with suppress(OSError):
@@ -79,7 +79,7 @@ class CellFolder:
         return cell
 
     def put(self, name: str, key: str, cell: object) -> None:
-        """Write a cell, where it can be written and read again."""
+        """Write a cell, if it can be written and read again."""
         try:
             payload = pickle.dumps(cell, protocol=5)
             _Records(io.BytesIO(payload)).load()
@@ -119,7 +119,7 @@ def text_digest(*texts: str) -> str:
 
 @cache
 def package_digest() -> str:
-    """Return a digest of the code of this package, and of the libraries it needs."""
+    """Return a digest of the code of this package and of its libraries."""
     source = Path(qualms.__file__).parent
     digest = hashlib.blake2b(sys.version.encode(), digest_size=16)
     for path in sorted(source.rglob("*.py")):

@@ -1,4 +1,4 @@
-"""Several files beside each other: paired differences, and which may be best."""
+"""Comparison of several files: paired differences, and the files that may be best."""
 
 import math
 from collections import defaultdict
@@ -38,7 +38,7 @@ OTHER_VALIDATION = "the files were calibrated on different validation items"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contrast:
-    """One score over all files that have it: the best, and who may be best too."""
+    """One score over all files that have it: the best file, and those tied with it."""
 
     score: str
     label: str
@@ -47,30 +47,30 @@ class Contrast:
     better: Better
     best: str
     tied: tuple[str, ...]
-    """Files that cannot be told apart from the best, the best itself included."""
+    """Files that cannot be told apart from the best, including the best itself."""
     difference: Mapping[str, Difference]
-    """Each file minus the best, paired over items; where there is an aim, its distance
-    from the aim minus that of the best."""
+    """Each file minus the best, paired over items; with an aim, the difference of the
+    distances from it."""
     aim: float | None = None
-    """The best value, where that is neither the lowest nor the highest."""
+    """The best value, if it is neither the lowest nor the highest; else None."""
     reason: str = ""
-    """Why nothing can be claimed; '' where something can."""
+    """Reason for comparing nothing; '' if files are compared."""
 
     @property
     def detail(self) -> str:
-        """Return the settings, as `ScoreRow.detail` shows them."""
+        """The settings, as `ScoreRow.detail` shows them."""
         return values_text(self.settings)
 
     @property
     def compared(self) -> str:
-        """Return what the differences are of: the score, or its distance to an aim."""
+        """Name of the compared number: the score, or its distance from an aim."""
         if self.aim is None:
             return self.label
         return f"{self.label}, distance from {self.aim:g}"
 
     @property
     def key(self) -> RowKey:
-        """Return the score, subset and settings, as `ScoreRow.key` does."""
+        """The score, subset and settings, as in `ScoreRow.key`."""
         return (self.score, self.subset, tuple(self.settings.items()))
 
 
@@ -160,7 +160,7 @@ def files_of_one_task(results: Sequence[Results]) -> list[Results]:
 
 
 def unpaired(results: Sequence[Results]) -> str:
-    """Say why items of the files are not paired, '' where they are."""
+    """Return why items of the files are not paired; '' if they are."""
     if _same_items(results):
         return ""
     return OTHER_ORDER if _same_names(results) else DIFFERENT_ITEMS
@@ -184,7 +184,7 @@ def with_one_aim(
 
 
 def _copies(results: Sequence[Results]) -> Iterator[str]:
-    """Say which files have the same value of every score, as copies have."""
+    """Yield a note if files have equal values of every score, as copies have."""
     names: dict[Any, list[str]] = defaultdict(list)
     for result in results:
         names[tuple((row.key, repr(row.value)) for row in result.rows)].append(
@@ -219,9 +219,9 @@ def _checked(results: Any) -> list[Results]:
 
 
 def _unranked(rivals: Sequence[Rival], *, unlike: bool) -> Ranking | None:
-    """Return a ranking that says why there is none; None where none is expected.
+    """Return a ranking with the reason why it is missing; None if none is expected.
 
-    `unlike` says that intervals aim at different coverages.
+    `unlike` is true if intervals aim at different coverages.
     """
     entry = rivals[0].entries[0]
     if len(rivals) < 2 or (entry.better == "neither" and entry.aim is None):
@@ -236,8 +236,8 @@ def _unranked(rivals: Sequence[Rival], *, unlike: bool) -> Ranking | None:
         return uncompared(known, f"an uncertainty {dead}" if dead else UNRANKED)
     if len({len(rival.entries[0].index) for rival in known}) > 1:
         return uncompared(known, OTHER_VALIDATION)
-    stated = next((r.entries[0].no_interval for r in known), "")
-    return uncompared(known, stated or UNKNOWN)
+    reason = next((r.entries[0].no_interval for r in known), "")
+    return uncompared(known, reason or UNKNOWN)
 
 
 def _same_items(results: Sequence[Results]) -> bool:
@@ -260,7 +260,7 @@ def _same_names(results: Sequence[Results]) -> bool:
 def _columns(
     results: Sequence[Results],
 ) -> dict[RowKey, dict[str, tuple[ScoreRow, Entry]]]:
-    """Return rows of all files by what they are about."""
+    """Return the rows of all files by score, subset and settings."""
     columns: dict[RowKey, dict[str, tuple[ScoreRow, Entry]]] = {}
     for result in results:
         for row in result.rows:

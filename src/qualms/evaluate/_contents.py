@@ -1,15 +1,14 @@
-"""Digests of what run folders hold, by which judged cells are found again.
+"""Digests of the contents of run folders, which identify judged cells.
 
-Files are read once: a file whose number, size and times of change stayed the same is
-not read again. Nobody can set the time of a file's last change of status, so a byte
-that was changed behind the back of its other times is noticed as well.
+A file is read again only if its inode, size or times have changed. Programs cannot set
+the time of a file's last change of status (ctime), so that changes are noticed even if
+the time of modification was set back.
 """
 
 import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,22 +17,22 @@ from qualms.atomic import replacing
 from qualms.runs import JudgedFile, judged_files
 
 ABSENT = "absent"
-"""Stands for a run that has no folder."""
+"""Digest of a run without a folder."""
 SETTLED = 2.0
-"""Seconds since its last change after which the times of a file tell that it is the
-same: file systems count time in steps, and one step may have two changes."""
+"""Seconds since its last change after which equal times show that a file is the same:
+file systems count time in steps, and one step may contain two changes."""
 _CHUNK = 1 << 20
 
 
 class RunContents:
-    """Digests of the predictions of runs, with those that an earlier process made."""
+    """Digests of the predictions of runs, including those of earlier processes."""
 
     def __init__(self, runs: Path, memory: Path | None) -> None:
-        """Read the digests that `memory` holds.
+        """Read the digests in the file `memory`.
 
         Args:
-            runs: The folder of the folders of runs.
-            memory: The file of digests; None to remember none.
+            runs: The folder that holds the folders of runs.
+            memory: The file of digests; None to store none.
         """
         self._runs = runs
         self._memory = memory
@@ -42,13 +41,13 @@ class RunContents:
         self._of: dict[str, str] = {}
 
     def of(self, run: str) -> str:
-        """Return a digest of all that judging reads of a run; it changes with them."""
+        """Return a digest of all files of a run that judging reads."""
         if run not in self._of:
             self._of[run] = self._made(run)
         return self._of[run]
 
     def look_again(self) -> None:
-        """Look at all files again: they may have changed since."""
+        """Check all files again in later calls: they may have changed."""
         self._of.clear()
 
     def _made(self, run: str) -> str:
@@ -61,7 +60,7 @@ class RunContents:
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     def save(self) -> None:
-        """Remember the digests for later processes, where that file can be written."""
+        """Write the digests for later processes, if their file can be written."""
         if self._memory is None or not self._new:
             return
         text = json.dumps({**self._known, **self._new})
@@ -99,10 +98,7 @@ def _read(memory: Path) -> dict[str, list[Any]]:
     with suppress(OSError, ValueError, RecursionError):
         known = json.loads(memory.read_bytes())
         if isinstance(known, dict):
-            rows: Iterable[tuple[str, Any]] = known.items()
-            return {
-                k: row for k, row in rows if isinstance(row, list) and len(row) == 5
-            }
+            return {run: row for run, row in known.items() if _is_version(row)}
     return {}
 
 

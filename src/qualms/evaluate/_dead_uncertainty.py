@@ -1,7 +1,7 @@
-"""Uncertainties that say nothing: constant, on their floor, or below chance.
+"""Useless uncertainties: constant, mostly at their minimum, or below chance.
 
-One that orders no items, or orders them the wrong way round, is named in a note, and no
-score that judges it is marked as the best or as tied with the best.
+A note names an uncertainty that orders no items, or orders them the wrong way round,
+and no score that judges it is marked as the best or as tied with the best.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -19,11 +19,11 @@ from qualms.labels import values_text
 from qualms.scores import Difference
 
 MOST_ON_FLOOR = 0.5
-"""Share of items that may have the smallest value."""
+"""Largest share of items that may have the smallest value."""
 FEWEST = 10
-"""Fewer items do not show whether an uncertainty orders them."""
+"""Fewest items that show whether an uncertainty orders them."""
 AREAS = ("aurc", "r_auroc")
-"""Scores that tell whether wrong items are less certain than right ones."""
+"""Scores that show whether wrong items are less certain than right ones."""
 CHANCE = 0.5
 
 
@@ -35,7 +35,7 @@ class _Ordering(NamedTuple):
 
 
 class NamedDead(NamedTuple):
-    """The numbers of a file or line, some of them unranked, and what to say of it."""
+    """The numbers of a file or line, some of them unranked, and notes on these."""
 
     numbers: list[Estimated]
     notes: tuple[str, ...]
@@ -48,13 +48,13 @@ def name_dead(
     level: float = 0.95,
     wanted: str = "",
 ) -> NamedDead:
-    """Return `numbers` with those that judge a dead uncertainty unranked, and notes.
+    """Mark the numbers that judge a dead uncertainty as unranked, and write notes.
 
     Args:
         numbers: The scores of one file or line.
-        design: How its items were drawn.
+        design: The sampling design of its items.
         level: Level of the intervals.
-        wanted: The set of items that the user asked for; '' for none.
+        wanted: The set of items that the user chose; '' for no choice.
     """
     designs = Designs(design)
     judging: dict[_Ordering, list[Estimated]] = {}
@@ -95,7 +95,7 @@ def _notes(
     judging: dict[_Ordering, list[Estimated]],
     shown: Sequence[str],
 ) -> Iterator[str]:
-    """Yield a note for each uncertainty, about the first shown items it is dead on."""
+    """Yield a note for each uncertainty, about the first shown set where it is dead."""
     known = set()
     places = [place for place in dead if place.subset in shown]
     first = sorted(places, key=lambda place: shown.index(place.subset))
@@ -132,7 +132,7 @@ def _constant(entry: Entry) -> bool:
     values = entry.uncertainty
     if values is None or len(values) < FEWEST:
         return False
-    # A constant that was computed item by item differs by rounding.
+    # A constant that was computed item by item varies by rounding errors.
     return float(np.ptp(values)) <= 1e-12 * float(np.abs(values).max())
 
 
@@ -144,7 +144,7 @@ def _share_on_floor(entry: Entry) -> float:
 
 
 def _below_chance(number: Estimated, designs: Designs, level: float) -> str:
-    """Return in words that wrong items are surer than right ones, where that is so."""
+    """Return a clause if wrong items are more certain than right ones, else ''."""
     value = float(np.nanmean(number.values))
     if number.entry.score_name == "r_auroc":
         low, high = number.interval.low, number.interval.high

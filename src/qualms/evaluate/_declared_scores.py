@@ -1,4 +1,4 @@
-"""Scores that say themselves where they belong: `tasks=...`, or from outside.
+"""Scores that declare their tasks themselves: `tasks=...`, or scores from outside.
 
 A parameter of such a score names an array of the predictions: `target`, `lower` or
 `group`. Where an array has draws, the parameter gets their mean, and with `_draws` at
@@ -41,7 +41,7 @@ class _OutsideScores(NamedTuple):
 def with_declared_scores(
     judgement: Judgement, predictions: Predictions, options: ScoreOptions
 ) -> Judgement:
-    """Return `judgement` with the entries of such scores, and what these lack.
+    """Add the entries of such scores to `judgement`, and notes on missing arrays.
 
     Raises:
         PartError: If a score that the user included fails. One of an installed package
@@ -104,7 +104,7 @@ def _raise_unless_installed(part: OutsidePart, error: PartError) -> None:
 
 
 def _checked(name: str, score: _Score) -> _Score:
-    """Return a score from outside, whose errors name it and which gives a number."""
+    """Wrap a score from outside: its errors name it, and it must return a number."""
 
     @wraps(score)
     def checked(*arrays: Any) -> float:
@@ -118,7 +118,7 @@ def _called(name: str, function: Callable[..., Any], *arrays: Any) -> Any:
         return function(*arrays)
     except KeyboardInterrupt:
         raise
-    # The code of somebody else may raise anything, and may leave the program.
+    # Foreign code may raise any error, and may exit the program.
     except BaseException as error:
         raise PartError(f"score {name!r}: {error_words(error)}") from error
 
@@ -148,7 +148,7 @@ def _readable(predictions: Predictions) -> Iterator[tuple[str, NDArray[Any]]]:
     """Yield every array by the name of the parameter that reads it, items first."""
     for name, array in predictions.arrays.items():
         if name.startswith("extra/"):
-            continue  # is kept, and never scored
+            continue  # such arrays are stored, but never scored
         plain = name.replace("/", "_")
         if predictions.item_axis(name) == 1:
             yield plain, scores.mean_over_draws(array)

@@ -2,8 +2,8 @@
 
 A file is one repeat. A row of a benchmark has several: its runs or pools with other
 seeds, judged on the same items. Intervals come from the influence of each item on the
-score, summed over clusters, with what the seeds of repeats add (`docs/intervals.md`).
-Scores whose influence is not known are resampled: items or whole clusters are drawn
+score, summed over clusters, plus the variance between seeds (`docs/intervals.md`).
+Scores without a known influence are resampled: items or whole clusters are drawn
 within each sample.
 """
 
@@ -42,7 +42,7 @@ from qualms.scores.resampling import drawn_counts
 K = TypeVar("K", bound=Hashable)
 
 AT_A_TIME = 1 << 24
-"""Items whose influences are worked on at a time, in all threads together."""
+"""Items whose influences are in memory at a time, in all threads together."""
 UNKNOWN = "no interval is known to hold for this score"
 ALIKE = "all items are alike: nothing tells how the score varies"
 FEW_MEMBERS = (
@@ -62,25 +62,25 @@ class Estimated(NamedTuple):
     """One entry over all repeats, with its interval."""
 
     entries: tuple[Entry, ...]
-    """One per repeat."""
+    """One entry per repeat."""
     values: tuple[float, ...]
-    """One per repeat; () where it is undefined in all."""
+    """One value per repeat; () if undefined in all."""
     as_published: tuple[float, ...]
-    """One per repeat by the released code's rule; () where that has none."""
+    """One value per repeat by the rule of the released code; () if that has none."""
     interval: ConfidenceInterval
-    """Of the mean over repeats."""
+    """Interval of the mean over repeats."""
     replicates: Array | None
-    """(replicates,) of the mean over repeats, where the interval needed them."""
+    """(replicates,) means over repeats; None unless the interval needed them."""
     why: str
-    """Why the value is undefined, in all or in some repeats."""
+    """Reason why the value is undefined in all or in some repeats."""
     seeds: Spread = ONE_RUN
-    """What other seeds would change in the mean over repeats."""
+    """Spread of the mean over repeats due to seeds."""
     few: str = ""
-    """Why its runs do not show that; '' where they do, and for a single run."""
+    """Reason why the runs do not show this spread; '' if they do, or for one run."""
 
     @property
     def entry(self) -> Entry:
-        """Return the entry of the first repeat, which has the labels of all."""
+        """The entry of the first repeat, which has the labels of all."""
         return self.entries[0]
 
 
@@ -88,13 +88,13 @@ class Pools(NamedTuple):
     """The runs behind the repeats of a row."""
 
     runs: Sequence[tuple[str, ...]]
-    """Of each repeat."""
+    """Runs of each repeat."""
     left_out: Sequence[Sequence[Judgement]] = ()
-    """Of each repeat, judged without each of its runs in turn; () where not needed."""
+    """Judgements of each repeat without each of its runs in turn; () if not needed."""
 
 
 def needs_left_out(runs: Sequence[tuple[str, ...]]) -> bool:
-    """Return whether only pools without one run show how far others may lie."""
+    """Return whether the spread of pools must be estimated by leaving runs out."""
     if min(map(len, runs)) < 3 or len(set().union(*runs)) < sum(map(len, runs)):
         return False
     return len(runs) == 1 or few_seeds(seed_spread(range(len(runs)), runs))
@@ -143,7 +143,7 @@ _FEW = Spread(0.0, 1.0, 2)
 def _seeds_of_columns(
     columns: Sequence[tuple[Entry, ...]], pools: Pools | None
 ) -> list[_Seeds]:
-    """Return what other seeds would change in each entry."""
+    """Return the spread of each entry due to seeds."""
     if pools is None:
         spreads = (seed_spread([e.value for e in entries]) for entries in columns)
         return [_Seeds(s, FEW_SEEDS if few_seeds(s) else "") for s in spreads]
@@ -196,12 +196,12 @@ def _intervals(
 ) -> list[ConfidenceInterval | None]:
     """Return the intervals that influences give, several at a time."""
     by_influence = partial(_by_influence, designs=designs, level=options.level)
-    # Each takes memory for several numbers per item.
+    # Each thread needs memory for several numbers per item.
     threads = min(options.workers, max(1, AT_A_TIME // designs.items))
     if threads == 1:
         return list(map(by_influence, columns, seeds))
     with ThreadPoolExecutor(threads) as pool:
-        # Every thread shares the sorts of this one.
+        # All threads share the sorts of this one.
         futures = [
             pool.submit(copy_context().run, by_influence, column, each)
             for column, each in zip(columns, seeds, strict=True)
@@ -210,7 +210,7 @@ def _intervals(
 
 
 def _columns(repeats: Sequence[Judgement]) -> list[tuple[Entry, ...]]:
-    """Return each entry of the first repeat with its like in every repeat."""
+    """Return each entry of the first repeat with its counterparts in all repeats."""
     by_identity = [{_identity(e): e for e in repeat.entries} for repeat in repeats]
     return [
         tuple(
@@ -261,12 +261,12 @@ class Designs:
 
     @property
     def items(self) -> int:
-        """Return the number of all items."""
+        """Number of all items."""
         return self._whole.items
 
     def of(self, index: Index) -> Design:
         """Return the design of the items at `index`."""
-        # The index is kept as well, so that no other array can get its address.
+        # The index is stored as well, so that no other array gets its address.
         if id(index) not in self._known:
             self._known[id(index)] = index, self._made(index)
         return self._known[id(index)][1]
@@ -277,13 +277,13 @@ class Designs:
             return full
         design = full.of(index)
         if design.sample is not None and (design.sample == design.sample[0]).all():
-            # Items of one sample are judged like a file without samples.
+            # Items of a single sample are like a file without samples.
             return replace(design, sample=None)
         return design
 
 
 def influences_of(entries: Sequence[Entry]) -> list[Influence]:
-    """Return the influence of the items in every repeat; [] where it is not known."""
+    """Return the influence of the items in every repeat; [] if it is not known."""
     influences = []
     for entry in entries:
         influence = None if entry.influence is None else entry.influence()
@@ -344,8 +344,8 @@ def replicates_of(
 ) -> dict[K, Array]:
     """Return replicates (B,) of the mean over repeats of columns without influence.
 
-    All columns, of all rows and files with this design, see the same items. What other
-    seeds would add is no part of them.
+    All columns, of all rows and files with this design, use the same draws of items.
+    The variance between seeds is not included.
     """
     resampled = {
         key: entries
@@ -381,8 +381,8 @@ def replicates_of(
 def mean_curves(repeats: Sequence[Judgement]) -> list[Curve]:
     """Return each curve of the first repeat as the mean over repeats, with its error.
 
-    A curve that has other points in other repeats has no mean and is left out. Of a
-    reliability diagram, repeats count in those bins where they have items.
+    A curve whose points differ between repeats has no mean and is left out. In a
+    reliability diagram, a repeat counts in those bins where it has items.
     """
     columns = zip(*(repeat.curves for repeat in repeats), strict=True)
     binned = (_binned(c) if c[0].name == "reliability" else c for c in columns)
@@ -390,7 +390,7 @@ def mean_curves(repeats: Sequence[Judgement]) -> list[Curve]:
 
 
 def _binned(curves: Sequence[Curve]) -> list[Curve]:
-    """Return reliability diagrams with all bins, nan where one is empty."""
+    """Return reliability diagrams with all bins; empty bins are nan."""
     binned = []
     for curve in curves:
         x, y = np.full((2, RELIABILITY_BINS), np.nan)
@@ -403,7 +403,7 @@ def _binned(curves: Sequence[Curve]) -> list[Curve]:
 def mean_histograms(repeats: Sequence[Judgement]) -> list[Histogram]:
     """Return each histogram of the first repeat as the mean over all repeats.
 
-    One that has other bins in other repeats has no mean and is left out.
+    A histogram whose bins differ between repeats has no mean and is left out.
     """
     means = []
     for histograms in zip(*(repeat.histograms for repeat in repeats), strict=True):
@@ -422,16 +422,16 @@ def mean_histograms(repeats: Sequence[Judgement]) -> list[Histogram]:
 
 
 def _mean_curve(curves: Sequence[Curve]) -> Curve:
-    """Return mean over repeats, and the standard error of that mean by their deviation.
+    """Return the mean over repeats with its standard error from their deviations.
 
-    Where some repeats are undefined the others count; nan where all are.
+    Undefined repeats are left out; the mean is nan where all are undefined.
     """
     heights = np.stack([curve.y for curve in curves])
     defined = ~np.isnan(heights)
     count = defined.sum(axis=0)
     mean = _over(np.where(defined, heights, 0.0).sum(axis=0), count)
     off = np.where(defined, heights - mean, 0.0)
-    # One repeat says nothing about how far repeats lie apart.
+    # One repeat has no spread.
     spread = np.sqrt(_over(np.square(off).sum(axis=0), count - 1))
     places = np.stack([curve.x for curve in curves])
     placed = ~np.isnan(places)
@@ -449,7 +449,7 @@ def _mean_curve(curves: Sequence[Curve]) -> Curve:
 
 
 def _over(total: Array, count: Array | Index) -> Array:
-    """Return `total` / `count`, nan where there is nothing to divide by."""
+    """Return `total` / `count`; nan where `count` is 0."""
     below = np.asarray(count, np.float64)
     ratio: Array = np.divide(
         total, below, out=np.full(len(below), np.nan), where=below > 0

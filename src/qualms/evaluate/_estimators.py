@@ -1,7 +1,7 @@
 """Predictions of an estimator that follows the protocol of scikit-learn.
 
-No estimator is imported: whatever has `predict_proba` and `classes_` is a classifier,
-and whatever else has `predict` a regressor.
+No estimator is imported: an object with `predict_proba` and `classes_` is a classifier,
+any other object with `predict` a regressor.
 """
 
 import inspect
@@ -15,14 +15,14 @@ from qualms.predictions import PredictionsError
 
 @runtime_checkable
 class Estimator(Protocol):
-    """What predicts values or classes of rows of inputs."""
+    """An object that predicts values or classes of rows of inputs."""
 
     def predict(self, inputs: Any, /) -> Any: ...
 
 
 @runtime_checkable
 class ProbabilisticClassifier(Protocol):
-    """What predicts probabilities of its classes."""
+    """An object that predicts probabilities of its classes."""
 
     classes_: Any
 
@@ -37,10 +37,10 @@ class EstimatedArrays(NamedTuple):
 
 
 def estimator_arrays(estimator: Estimator, inputs: Any, target: Any) -> EstimatedArrays:
-    """Return what `estimator` predicts of `inputs`, beside `target`.
+    """Return the predictions of `estimator` for `inputs`, with `target`.
 
-    Probabilities where it has them, with the classes by name; else values, with their
-    standard deviation if `predict` can return it.
+    These are probabilities and the names of the classes if it has them; else values,
+    with their standard deviation if `predict` can return it.
 
     Raises:
         PredictionsError: If inputs or targets are missing, or a target is no class.

@@ -1,6 +1,6 @@
-"""Intervals of several regression files, whatever each of them was made from.
+"""A common name for the uncalibrated intervals of several regression files.
 
-One file has quantiles, another a mean and a variance. Both have intervals before any
+One file has quantiles, another a mean and a variance. Both give intervals before any
 calibration, whose coverage and length are compared.
 """
 
@@ -15,11 +15,11 @@ from qualms.evaluate.rows import ScoreRow
 KINDS = ("gaussian", "as predicted")
 """Settings of intervals that a file has before calibration."""
 SHARED = "uncalibrated"
-"""The setting of such intervals where files have different kinds."""
+"""The setting of such intervals if files have different kinds."""
 
 
 def with_shared_kind(results: Sequence[Results]) -> tuple[Results, ...]:
-    """Return `results`, their intervals under one name where they are of two kinds."""
+    """Return `results` with one name for intervals of two kinds."""
     kinds = {result.name: _kind(result) for result in results}
     if len(set(filter(None, kinds.values()))) < 2:
         return tuple(results)
@@ -47,18 +47,18 @@ def _kind(result: Results) -> str:
     return next((kind for kind in intervals if kind in KINDS), "")
 
 
-def _renamed(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: SHARED if name == "interval" and value in KINDS else value
-        for name, value in settings.items()
-    }
-
-
 def _renamed_row(row: ScoreRow) -> ScoreRow:
     entry = row.entry
     if entry is not None:
         entry = replace(entry, settings=_renamed(entry.settings))
     return replace(row, settings=_renamed(row.settings), entry=entry)
+
+
+def _renamed(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: SHARED if name == "interval" and value in KINDS else value
+        for name, value in settings.items()
+    }
 
 
 def _renamed_curve(curve: Curve) -> Curve:

@@ -1,4 +1,4 @@
-"""Judging the variants of a plan: those that are new, in several processes.
+"""Judging the variants of a plan in several processes, with a cache of judged ones.
 
 A variant whose predictions, options and code are those of an earlier call is read from
 the folder of judged cells (`evaluate._cells`).
@@ -27,11 +27,11 @@ from qualms.spec import Part
 from qualms.study import Benchmark, RunPlan, Variant
 
 WORTHWHILE = 200
-"""Runs to judge from which on processes are started, which takes them seconds."""
+"""Fewest runs to judge for which processes are started, which takes seconds."""
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""Set to one, since there is a process for every core."""
+"""Variables that are set to one, because there is a process for every core."""
 DIGESTS = "contents.json"
-"""Digests of the files of runs, beside the cells."""
+"""File with digests of the files of runs, beside the cells."""
 
 
 def judged_variants(
@@ -50,7 +50,7 @@ def judged_variants(
     stored = None if cells is None else _StoredVariants.of(plan, runs, options, cells)
     digests = {} if stored is None else stored.digests()
     known = {} if stored is None else stored.known(digests)
-    # Variants that share their runs stand side by side, and are judged by one process.
+    # Variants with shared runs are neighbours in the list; one process judges them.
     new = [variant for variant in plan.variants if variant.name not in known]
     # Those with shifted items of their own would fill the memory of one.
     groups = [list(group) for _, group in groupby(new, key=_shared_items)]
@@ -85,7 +85,7 @@ def _judged(
     options: ScoreOptions,
     remote: Callable[[], RemoteCrew] | None,
 ) -> Iterator[Group]:
-    """Judge parts of a plan in order, by processes where that is worth it."""
+    """Judge parts of a plan in order, in several processes if that is faster."""
     crew = _crew_for(parts, options, remote)
     if crew is None:
         with measuring(options) as shared:
@@ -118,7 +118,7 @@ def _crew_for(
         return None
     if remote is not None:
         return remote()
-    # Items of segmentations are measured by processes already.
+    # Segmented items are already measured by several processes.
     many = sum(len(part.runs) for part in parts) >= WORTHWHILE
     if options.workers < 2 or not many or parts[0].benchmark.task == "segmentation":
         return None
@@ -126,9 +126,10 @@ def _crew_for(
 
 
 def _is_portable(benchmark: Benchmark) -> bool:
-    """Return whether other processes are sure to find the protocol of a benchmark."""
+    """Return whether other processes can surely import the benchmark's protocol."""
     protocol = benchmark.protocol
-    return protocol is None or protocol.__module__.startswith("qualms.")
+    loads = protocol.func if isinstance(protocol, partial) else protocol
+    return loads is None or loads.__module__.startswith("qualms.")
 
 
 def _judge_part(part: RunPlan, *, runs: Path, options: ScoreOptions) -> Group:
@@ -139,7 +140,7 @@ def _judge_part(part: RunPlan, *, runs: Path, options: ScoreOptions) -> Group:
 
 
 def _lean(part: RunPlan) -> RunPlan:
-    """Return a plan without what judging does not read and processes cannot get."""
+    """Return the plan without functions that judging does not use or pickle."""
     benchmark = replace(part.benchmark, expectations={}, findings=(), presentation=None)
     return replace(part, benchmark=benchmark)
 
@@ -152,7 +153,7 @@ class _StoredVariants:
     cells: CellFolder
     contents: RunContents
     common: str
-    """A digest of what all variants are made of: options, code and libraries."""
+    """A digest of the inputs that all variants share: options, code and libraries."""
 
     @classmethod
     def of(
@@ -170,11 +171,11 @@ class _StoredVariants:
         )
 
     def digests(self) -> dict[str, str]:
-        """Return a digest of all that each variant is made of."""
+        """Return a digest of all inputs of each variant."""
         return {variant.name: self._digest(variant) for variant in self.plan.variants}
 
     def known(self, digests: Mapping[str, str]) -> dict[str, JudgedVariant]:
-        """Return the variants that are stored as they would be judged now."""
+        """Return the stored variants whose inputs have not changed."""
         judged = {}
         for variant in self.plan.variants:
             cell = self.cells.get(self._name(variant), digests[variant.name])
@@ -189,7 +190,7 @@ class _StoredVariants:
             self.cells.put(self._name(variant), digest, cell)
 
     def end(self) -> None:
-        """Remember digests of files, and remove cells beyond the limit."""
+        """Store the digests of files, and remove cells beyond the limit."""
         self.contents.save()
         self.cells.prune()
 
@@ -198,7 +199,7 @@ class _StoredVariants:
         return text_digest(variant.name, plan.preset_text, plan.part)
 
     def _digest(self, variant: Variant) -> str:
-        """Return a digest of all that a variant is made of."""
+        """Return a digest of all inputs of a variant."""
         texts = [self.common, repr(variant)]
         for line in self.plan.lines_of(variant):
             pools = [[run.hash for run in pool] for pool in line.pools]

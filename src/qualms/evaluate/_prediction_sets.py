@@ -1,8 +1,8 @@
 """Conformal sets of classes, fitted on validation items and judged on others.
 
-Intervals of coverage, size and singletons are about both: other validation items would
-have moved the threshold. Those of size-stratified coverage, and of sets with a
-threshold for each class, are about new items for the sets as they are.
+Intervals of coverage, size and singletons allow for other validation items, which would
+move the threshold, and for other test items. Intervals of size-stratified coverage, and
+of sets with a threshold for each class, allow for other test items only.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -42,9 +42,9 @@ class _InSets(NamedTuple):
     """The sets of some items."""
 
     inside: Flags
-    """(N,) whether they hold the target."""
+    """(N,) True where the set holds the target."""
     size: Array
-    """(N,) how many classes they hold."""
+    """(N,) number of classes in the set."""
 
 
 PerItem = Callable[[_InSets], NDArray[Any]]
@@ -53,7 +53,7 @@ MEANS: Mapping[Callable[..., float], PerItem] = {
     scores.set_size: lambda covered: covered.size,
     scores.singleton_share: lambda covered: covered.size == 1.0,
 }
-"""What each item contributes to the scores that are means."""
+"""Contribution of each item to the scores that are means."""
 
 
 class Probabilities(NamedTuple):
@@ -62,7 +62,7 @@ class Probabilities(NamedTuple):
     probs: Array
     """(N, C)"""
     target: Index
-    """(N,), any class where it is not known."""
+    """(N,) classes; any class for items of no known class."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -74,11 +74,11 @@ class _Sets:
     target_values: Array
     """(N,) nonconformity of the target."""
     threshold: float | Array
-    """One for all classes, or (N,) that of each item's target."""
+    """Threshold of all classes, or (N,) of each item's target."""
     size: Mapping[float, Array]
-    """(N,) by threshold; only under nan where every class has its own."""
+    """(N,) sizes by threshold; under the key nan if every class has its own."""
     statistic: OrderStatistic | None
-    """The one threshold; None where every class has its own."""
+    """The threshold of all classes; None if every class has its own."""
 
 
 def conformal_entries(
@@ -108,10 +108,10 @@ def group_entries(
     alpha: float,
     name: str,
 ) -> Iterator[Entry]:
-    """Yield entries of sets whose threshold is that of the item's group.
+    """Yield entries of sets with a threshold for each group of items.
 
     Items of groups with too few validation items are left out. `groups` are those of
-    the test and of the validation items, and `name` says by what they are grouped.
+    the test and of the validation items, and `name` is the name of the grouping.
     """
     values = own_nonconformity(*val, rule="lac")
     threshold = thresholds_by_group(values, groups[1], groups[0], alpha=alpha)
@@ -140,10 +140,10 @@ def label_shift_entries(
     *,
     alpha: float,
 ) -> Iterator[Entry]:
-    """Yield entries of sets for the classes that each subset seems to have.
+    """Yield entries of sets that allow for other class frequencies in each subset.
 
-    How frequent these are is estimated from what is predicted for the subset, without
-    its targets.
+    The frequencies are estimated from the predictions for the subset, without its
+    targets.
     """
     for subset, index in chosen.items():
         some = Probabilities(test.probs[index], test.target[index])
@@ -170,7 +170,7 @@ def _all_sets(test: Probabilities, val: Probabilities, alpha: float) -> Iterator
     rules: list[scores.SetRule] = ["lac", "aps"]
     classes = test.probs.shape[1]
     rules += ["raps"] if classes > FREE else []
-    # Of two classes the rank says no more than the probability.
+    # With two classes the rank adds nothing to the probability.
     rules += ["saps"] if classes > 2 else []
     for rule in rules:
         yield _one_threshold(test, val, rule, alpha)
@@ -179,7 +179,7 @@ def _all_sets(test: Probabilities, val: Probabilities, alpha: float) -> Iterator
 
 
 def enough_of_each_class(val: Probabilities, alpha: float) -> bool:
-    """Return whether every class has the validation items that its threshold needs."""
+    """Return whether every class has enough validation items for its threshold."""
     count = np.bincount(val.target, minlength=val.probs.shape[1])
     return all(rank_reaching(1 - alpha, int(n) + 1) <= n for n in count)
 
@@ -218,10 +218,10 @@ def _threshold_by_class(test: Probabilities, val: Probabilities, alpha: float) -
 def _target_values_and_sizes(
     test: Probabilities, rule: scores.SetRule, thresholds: Array
 ) -> tuple[Array, Array]:
-    """Return (N,) nonconformity of targets; (T, N) how many classes conform.
+    """Return (N,) nonconformity of targets, and (T, N) numbers of conforming classes.
 
-    Thresholds are (T, 1), (T, C) with one for each class, or (T, N, 1) with one for
-    each item.
+    Thresholds have shape (T, 1), (T, C) for one per class, or (T, N, 1) for one per
+    item.
     """
     items, classes = test.probs.shape
     target_values, sizes = np.empty(items), np.empty((len(thresholds), items))
@@ -258,7 +258,7 @@ def _entries(
         )
         for score, values in MEANS.items()
     ]
-    # Small sets that do not cover are not better.
+    # Small sets with too little coverage are not better.
     reached = _reached(means[0], alpha)
     yield means[0]
     yield from (replace(entry, ranked=reached) for entry in means[1:])
@@ -280,7 +280,7 @@ def _reached(covered: Entry, alpha: float) -> bool:
 
 
 def _sets_at(sets: _Sets, index: Index, threshold: float | None = None) -> _InSets:
-    """Return sets of the items at `index`, by another threshold where one is given."""
+    """Return the sets of the items at `index`, by another `threshold` if not None."""
     if isinstance(sets.threshold, np.ndarray):
         inside = conforms(sets.target_values[index], sets.threshold[index])
         return _InSets(inside, next(iter(sets.size.values()))[index])

@@ -1,7 +1,7 @@
-"""Which files or rows are best, and which cannot be told apart from the best.
+"""Rankings of files or rows: the best, and those that cannot be told apart from it.
 
 The group of rows that may be best is a model confidence set (Hansen, Lunde & Nason,
-2011), so that no row is treated as the best beforehand.
+2011), so that no row is fixed as the best beforehand.
 """
 
 import math
@@ -51,11 +51,11 @@ class Rival(NamedTuple):
     entries: tuple[Entry, ...]
     """One per repeat."""
     replicates: Array | None = None
-    """For a score whose influence is not known."""
+    """Replicates of the value, for a score without a known influence."""
     seeds: Spread = ONE_RUN
-    """What other seeds would change in the value."""
+    """Spread of the value due to seeds."""
     few: str = ""
-    """Why its runs do not show that; '' where they do, and for a single run."""
+    """Reason why the runs do not show this spread; '' if they do, or for one run."""
     made_by: str = ""
     """A word that rivals of the same runs share; '' for one with runs of its own."""
     by_run: tuple[float, ...] = ()
@@ -67,7 +67,7 @@ class Ranking(NamedTuple):
 
     group: ConfidenceSet
     differences: Mapping[str, Difference]
-    """Each rival minus the best; of the distances from the aim where there is one."""
+    """Each rival minus the best; with an aim, of the distances from it."""
 
 
 def rankings(
@@ -77,7 +77,7 @@ def rankings(
 ) -> dict[K, Ranking]:
     """Rank the rivals of every column that has at least two of them.
 
-    `design` is that of all items; rivals of one column are about the same of them.
+    `design` is that of all items; all rivals of a column are scored on the same items.
     """
     designs = Designs(design)
     ranked: dict[K, Ranking] = {}
@@ -107,9 +107,9 @@ class PairDifference(NamedTuple):
     """One rival minus another."""
 
     difference: Difference
-    """Where there is an aim, of the distances from the aim."""
+    """Difference of the values, or of their distances from an aim."""
     reason: str = ""
-    """Why it has no interval."""
+    """Reason for having no interval; '' if it has one."""
 
 
 def pair_differences(
@@ -155,7 +155,7 @@ def pair_differences(
 
 
 class _Pair(NamedTuple):
-    """Two rivals of a column, with what is known of their items."""
+    """Two rivals of a column, with the influences or replicates of their items."""
 
     rivals: tuple[Rival, Rival]
     influences: Mapping[str, Sequence[Influence]]
@@ -221,7 +221,7 @@ def _resampled_rankings(
 def _resampled(
     rivals: Sequence[Rival], samples: Mapping[str, Array | None], options: ScoreOptions
 ) -> Ranking:
-    """Rank by replicates, unless one of the rivals never changes."""
+    """Rank by replicates, unless those of one rival are constant."""
     known = {name: sample for name, sample in samples.items() if sample is not None}
     if any(float(np.ptp(sample)) == 0.0 for sample in known.values()):
         return uncompared(rivals, ALIKE)
@@ -260,7 +260,7 @@ def _by_gaps(
 
 
 def uncompared(rivals: Sequence[Rival], reason: str) -> Ranking:
-    """Return the ranking of rivals of which none can be said to be better."""
+    """Return a ranking in which no rival is called better, with the `reason`."""
     entry = rivals[0].entries[0]
     aim, sign = entry.aim, -1.0 if entry.better == "higher" else 1.0
     values = {r.name: r.value if aim is None else abs(r.value - aim) for r in rivals}
@@ -341,7 +341,7 @@ def _by_replicates(
 def _seed_noise(
     rivals: Sequence[Rival], replicates: Mapping[str, Array], options: ScoreOptions
 ) -> dict[str, SeedNoise | None]:
-    """Return what other seeds add to the replicates of each rival."""
+    """Simulate the contributions of other seeds to the replicates of each rival."""
     rng = np.random.default_rng((options.seed, SEED_STREAM))
     noise: dict[str, SeedNoise | None] = {}
     for made_by, same in _by_runs(rivals).items():
@@ -367,7 +367,7 @@ def _by_runs(rivals: Sequence[Rival]) -> dict[str, list[Rival]]:
 def _replicates(
     columns: Mapping[K, Sequence[Rival]], design: Design, options: ScoreOptions
 ) -> dict[tuple[K, str], Array]:
-    """Return paired replicates of the rivals whose items have no known influence."""
+    """Return paired replicates of the rivals without a known influence."""
     rivals = {
         (key, rival.name): rival for key, all_ in columns.items() for rival in all_
     }

@@ -1,4 +1,4 @@
-"""Runs on disk: found by the hash of their spec, read once, pooled as asked."""
+"""Runs on disk: found by the hash of their spec, read once, and pooled."""
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ from qualms.study import Line, Preset
 
 @dataclass(frozen=True, slots=True)
 class RunReader:
-    """Reads the runs of one benchmark under `folder`, and keeps what it has read."""
+    """Reader of the runs of one benchmark below `folder`, with a cache."""
 
     folder: Path
     missing: dict[str, Missing] = field(default_factory=dict)
@@ -33,10 +33,10 @@ class RunReader:
         default_factory=dict
     )
     _lock: RLock = field(default_factory=RLock)
-    """Repeats are judged in several threads."""
+    """Lock for repeats that are judged in several threads."""
 
     def present(self, spec: RunSpec) -> bool:
-        """Return whether the run's predictions can be read; if not it is listed."""
+        """Return whether the run's predictions can be read; note the run if not."""
         if spec.hash in self.missing:
             return False
         for split in spec.splits:
@@ -51,10 +51,10 @@ class RunReader:
     def unread(
         self, runs: Iterable[RunSpec], reasons: Collection[str]
     ) -> Iterator[tuple[str, Missing]]:
-        """Yield those of `runs` with maps that `reasons` name, by their hash.
+        """Yield the hash and record of each of `runs` whose maps `reasons` mention.
 
-        Maps are read only when they are judged, so runs that are present may be among
-        the damaged ones. These keep their numbers of other splits.
+        Maps are read only when they are judged, so runs that are present may turn out
+        to be damaged. Their numbers of other splits stay valid.
         """
         reasons = [reason for reason in reasons if reason]
         for spec in runs if reasons else ():
@@ -66,22 +66,22 @@ class RunReader:
                     break
 
     def pooled(self, specs: Sequence[RunSpec], split: str) -> Predictions:
-        """Return the predictions of all `specs` on `split` as one."""
+        """Return the pooled predictions of all `specs` on `split`."""
         key = tuple(spec.hash for spec in specs), split
         with self._lock:
             if key not in self._pooled:
                 members = [self._member(spec, split) for spec in specs]
-                # Intervals cannot be pooled, but one run needs no pooling.
+                # Intervals cannot be pooled, but a single run needs no pooling.
                 alone = len(members) == 1 and members[0].draws == 1
                 self._pooled[key] = members[0] if alone else pool(members)
             return self._pooled[key]
 
     def costs(self, run: str) -> RunCosts:
-        """Return what the run of this hash, whose predictions were read, cost."""
+        """Return the costs of the run with this hash, whose predictions were read."""
         return read_costs(self.folder / run, self.headers[run].as_mapping())
 
     def forget(self) -> None:
-        """Let go of the predictions read so far; what is missing stays known."""
+        """Release the predictions read so far; the list of missing runs stays."""
         self._read.clear()
         self._pooled.clear()
 

@@ -45,40 +45,40 @@ class Results:
     curves: tuple[Curve, ...] = ()
     histograms: tuple[Histogram, ...] = ()
     points: tuple[OperatingPoint, ...] = ()
-    """Thresholds, where they come from, and whether they meet their target."""
+    """Thresholds with their sources, and answers whether they meet their target."""
     groups: tuple[GroupSpread, ...] = ()
-    """How far groups lie apart, score by score, where scores are by group."""
+    """Differences between groups by each score; () unless scores are by group."""
     notes: tuple[str, ...] = ()
     level: float = 0.95
     resamples: int = 1000
     seed: int = 0
     items: Predictions | None = field(default=None, repr=False, compare=False)
-    """Names, targets and marks of the items, by which files are compared. The
-    predictions themselves are left out."""
+    """Names, targets and marks of the items, which show whether files hold the same
+    items. The predictions themselves are left out."""
     design: Design | None = field(default=None, repr=False, compare=False)
     """The sample and cluster of each item."""
     verdict: tuple[Answer, ...] = field(default=(), repr=False, compare=False)
     """The scores in words (docs/verdict.md)."""
     uncertainty: str = ""
-    """The uncertainty that the verdict and the main scores judge, where there are
-    several: the one that the caller or the header names, else the first of the file's
-    own; '' for the one that is computed."""
+    """The uncertainty that the verdict and the main scores judge: the one that the
+    caller or the header names, else the first of the file's own; '' for the one that is
+    computed."""
     subsets: tuple[str, ...] = ("all",)
-    """Sets of items that tables, pages and pictures show beside each other. The verdict
-    and `results[...]` are about the first of them."""
+    """Sets of items that tables, pages and pictures show side by side. The verdict and
+    `results[...]` are about the first of them."""
 
     @property
     def subset(self) -> str:
         """The items that the verdict and `results[...]` are about.
 
-        They are the in-domain ones where the file marks some of its items as shifted,
-        else all, unless the caller chose others.
+        By default these are the in-domain items if the file marks some of its items as
+        shifted, else all items.
         """
         return self.subsets[0]
 
     @property
     def has_shift(self) -> bool:
-        """Whether there are scores of in-domain and of shifted items."""
+        """True if there are scores of in-domain and of shifted items."""
         return {*SIDE_BY_SIDE} <= {row.subset for row in self.rows}
 
     def row(
@@ -90,10 +90,9 @@ class Results:
 
         Args:
             score: Name of the score.
-            subset: Its items; by default those that the verdict is about, or all where
-                the score is about in-domain and shifted items together, as an OOD score
-                is. In-domain and shifted items together are "all".
-            settings: Such as `uncertainty`, where there are several.
+            subset: Its items; by default those of the verdict, or "all" (in-domain and
+                shifted items together) for scores of both, such as OOD scores.
+            settings: Settings such as `uncertainty`, to choose one of several rows.
         """
         for candidate in self._places(subset):
             for row in self.rows:
@@ -108,7 +107,7 @@ class Results:
         )
 
     def _places(self, subset: str | None) -> tuple[str, ...]:
-        """Return the subsets of rows in which a score is sought, one after another."""
+        """Return the subsets in which a score is searched for, one after another."""
         if subset is None:
             return self.subset, "all"
         return (subset, f"{self.subset}/{subset}") if is_group(subset) else (subset,)
@@ -127,10 +126,10 @@ class Results:
         return pandas_frame([_flat(row) for row in self.rows], instead="read .rows")
 
     def shown(self) -> "Results":
-        """Return what tables, pages and pictures show: what is about `subsets`.
+        """Return the part that tables, pages and pictures show: results on `subsets`.
 
-        Scores of in-domain and shifted items together, such as OOD scores, are among
-        them where they do not exist apart.
+        Scores that exist only for in-domain and shifted items together, such as OOD
+        scores, are included.
         """
         return replace(
             self,
@@ -161,8 +160,8 @@ class Results:
             what: A score: its reliability diagram, ROC or risk-coverage curve where it
                 has one, else its values with intervals. Or the name of a curve or
                 histogram, such as "referral_accuracy" or "uncertainty/entropy".
-                "shifted/ece" is of these items alone, "all/ece" of in-domain and
-                shifted ones together.
+                "shifted/ece" is for shifted items alone, "all/ece" for in-domain and
+                shifted items together.
             axes: Where to draw; new axes by default.
         """
         from qualms import plot  # drawing lies above judging
@@ -170,7 +169,7 @@ class Results:
         return plot(self, what, axes=axes)
 
     def _repr_html_(self) -> str:
-        # Jupyter shows the main scores; the report package owns the real page.
+        # Jupyter shows the main scores; the report package makes the full page.
         rows = main_rows(self.task, self.shown().rows, self.uncertainty)
         subsets = [
             s for s in ("all", *SIDE_BY_SIDE) if any(r.subset == s for r in rows)
@@ -209,7 +208,7 @@ def _drawn(drawing: Curve | Histogram) -> tuple[str, str]:
 
 
 def _flat(row: ScoreRow) -> dict[str, Any]:
-    """Return the fields of a row that a frame shows, its settings among them."""
+    """Return the fields of a row that a frame shows, including its settings."""
     return {
         "score": row.score,
         "subset": row.subset,

@@ -17,7 +17,7 @@ def with_main_scores(scored: Scored) -> Scored:
         for result in scored.results
         for kind in main_kinds(result.task, result.rows, result.uncertainty)
     ]
-    # Files may be judged by uncertainties of other names; these stand together.
+    # Files may have uncertainties of different names; their rows stand together.
     order = list(dict.fromkeys(score for score, _ in kinds))
     unique = dict.fromkeys(kinds)
     return _with_kinds(scored, sorted(unique, key=lambda kind: order.index(kind[0])))
@@ -50,10 +50,10 @@ def with_scores(scored: Scored, score_names: Iterable[str]) -> Scored:
 
 
 def with_shown_items(scored: Scored) -> Scored:
-    """Return `scored` with what is about the items that each file's results show.
+    """Return `scored` with only the parts about the items that each file shows.
 
-    In-domain and shifted items together have scores, curves and histograms of their
-    own where neither has them alone, or where the user asked for them.
+    Scores, curves and histograms of in-domain and shifted items together are included
+    if they exist only for both together, or if the user chose them.
     """
     results = [result.shown() for result in scored.results]
     keys = [row.key for result in results for row in result.rows]

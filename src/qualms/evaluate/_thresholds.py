@@ -1,7 +1,7 @@
-"""Scores and answers at thresholds: given, chosen on validation items, or promised.
+"""Scores and answers at thresholds: stated, chosen on validation items, or promised.
 
-A threshold that was chosen on validation items is judged as it is: intervals are about
-other test items at this very threshold, since it is the one that will be used.
+A threshold that was chosen on validation items is judged as a fixed number: intervals
+allow for other test items at this threshold, because it is the one that will be used.
 """
 
 import math
@@ -43,14 +43,14 @@ NO_VALIDATION = (
 
 
 class Binary(NamedTuple):
-    """Units of a file with a score, and whether they are positive."""
+    """Scores of items or clusters, with a mask of the positive ones."""
 
     score: Array
     positive: Flags
     rows: Index
-    """The item of each, or the first item of a cluster, by its number in the file."""
+    """Row of each item in the file; of a cluster, the row of its first item."""
     cluster: Index | None
-    """(N,) numbers of the clusters of items; None where units stand alone."""
+    """(N,) numbers of the clusters of items; None if units are independent."""
 
 
 class PointResults(NamedTuple):
@@ -61,11 +61,11 @@ class PointResults(NamedTuple):
 
 
 class KnownItems(NamedTuple):
-    """Items of a file, with what is predicted for them."""
+    """Items of a file with their probabilities."""
 
     predictions: Predictions
     probs: Array
-    """(N, C) of the items at `rows`."""
+    """(N, C) probabilities of the items at `rows`."""
     rows: Index
 
 
@@ -76,14 +76,14 @@ def judge_points(
     design: Design,
     options: ScoreOptions,
 ) -> PointResults:
-    """Judge the thresholds that `options` ask for.
+    """Judge the thresholds in `options`.
 
     Args:
         test: All items of the file that is scored.
         val: The validation items whose class is known.
         chosen: Item indices by subset.
-        design: How the items were drawn.
-        options: What the caller chose.
+        design: The sampling design of the items.
+        options: The options of the caller.
     """
     asked = options.points
     if not asked.asked:
@@ -133,7 +133,7 @@ def _positive_classes(asked: PointOptions, predictions: Predictions) -> tuple[in
 
 def _binary(judged: KnownItems, classes: tuple[int, ...]) -> Binary:
     probs, rows, arrays = judged.probs, judged.rows, judged.predictions.arrays
-    # A single class is read as it is: a sum might move it by a rounding.
+    # A single class is read directly: a sum could change it by a rounding error.
     score = (
         probs[:, classes[0]]
         if len(classes) == 1
@@ -240,9 +240,9 @@ class _ChosenThresholds:
 
 
 def _one_per_cluster(items: Binary, kind: Flags, seed: int) -> Binary:
-    """Return one random item of each cluster that has one of this kind, and the rest.
+    """Return one random item of this kind per cluster, and all items of other kinds.
 
-    Of other kinds nothing is promised, so all of their items stay.
+    Nothing is promised about other kinds, so all of their items stay.
     """
     if items.cluster is None:
         return items
@@ -274,7 +274,7 @@ def _entries(
 
 
 def _unranked(entry: Entry) -> Entry:
-    # A file that finds more at its threshold may only have a lower one.
+    # A file with more calls at its threshold may only have a lower threshold.
     return replace(entry, ranked=False)
 
 
@@ -289,16 +289,16 @@ _SHARES: Mapping[str, Callable[[Flags, Flags], tuple[Flags, Flags]]] = {
     "ppv": lambda called, positive: (positive, called),
     "npv": lambda called, positive: (~positive, ~called),
 }
-"""By score: the hits, and among which units they are counted."""
+"""By score: functions that return the hits and the units that count."""
 
 
 def _answer(
     units: Binary, threshold: float, design: Design, asked: PointOptions, level: float
 ) -> _TargetAnswer:
-    """Return whether every target is met: by exact intervals of the shares.
+    """Return whether every target is met, by exact intervals of the shares.
 
-    Yes where all lower ends reach their target. No where an upper end misses it; with
-    several targets these ends are of a higher level (Bonferroni).
+    Yes if all lower ends reach their target. No if an upper end misses it; with several
+    targets these ends have a higher level (Bonferroni).
     """
     if not asked.meets:
         return _TargetAnswer()

@@ -1,4 +1,4 @@
-"""Checking that validation predictions are of the run whose predictions are scored.
+"""Checks that validation predictions belong to the run that is scored.
 
 A temperature, an offset or a threshold that was fitted on the predictions of another
 model looks like any other number in a table, so headers are compared before anything is
@@ -22,11 +22,11 @@ INSIST = "insist with --force-val (force_val=True)"
 
 
 class _Discrepancy(NamedTuple):
-    """A field that both headers state differently."""
+    """A field with different values in both headers."""
 
     field: str
-    mine: Any
-    theirs: Any
+    value: Any
+    val_value: Any
 
 
 def check_validation(
@@ -34,7 +34,7 @@ def check_validation(
 ) -> tuple[str, ...]:
     """Return notes on `val`; raise if the headers show that it is of another run.
 
-    If `val` is `shared` with other files, the headers must state that it is of the same
+    If `val` is `shared` by several files, the headers must state that it is of the same
     run. With `force`, notes replace these errors.
     """
     _check_task(predictions, val)
@@ -50,8 +50,8 @@ def check_validation(
     if of_training:
         notes.append(f"{val.source} holds training items, as was insisted")
     if differing is not None:
-        field, mine, theirs = differing
-        difference = f"{field} is {mine!r}, that of {val.source} {theirs!r}"
+        field, value, val_value = differing
+        difference = f"{field} is {value!r}, that of {val.source} {val_value!r}"
         if not force:
             raise ValueError(
                 f"val must be of the run that made {predictions.source}: its"
@@ -78,45 +78,47 @@ def _check_task(predictions: Predictions, val: Predictions) -> None:
         )
 
 
-def _discrepancies(mine: Header, theirs: Header) -> Iterator[_Discrepancy]:
-    """Yield the fields that both headers state differently, the most telling first."""
-    if _stated_run(mine, theirs):
+def _discrepancies(test: Header, val: Header) -> Iterator[_Discrepancy]:
+    """Yield the fields with different values, the most important first."""
+    if _stated_run(test, val):
         return  # one run may predict splits of several datasets
-    yield from _compare("run", mine.options.get("run"), theirs.options.get("run"))
+    yield from _compare("run", test.options.get("run"), val.options.get("run"))
     for name in FIELDS:
-        yield from _compare(name, getattr(mine, name), getattr(theirs, name))
-    yield from _compare("number of pooled runs", _runs(mine), _runs(theirs))
+        yield from _compare(name, getattr(test, name), getattr(val, name))
+    yield from _compare("number of pooled runs", _runs(test), _runs(val))
     for name in RUN_OPTIONS:
-        options = mine.options.get(name), theirs.options.get(name)
+        options = test.options.get(name), val.options.get(name)
         yield from _compare_options(f"{name} option", *options)
     foreign = (
         {name: value for name, value in header.options.items() if name not in OURS}
-        for header in (mine, theirs)
+        for header in (test, val)
     )
     yield from _compare_options("option", *foreign)
 
 
-def _stated_run(mine: Header, theirs: Header) -> bool:
+def _stated_run(test: Header, val: Header) -> bool:
     """Return whether both headers name the same run."""
-    run = mine.options.get("run")
-    return run is not None and run == theirs.options.get("run")
+    run = test.options.get("run")
+    return run is not None and run == val.options.get("run")
 
 
 def _runs(header: Header) -> int | None:
     return header.pooled or (None if header.seed is None else 1)
 
 
-def _compare(field: str, mine: Any, theirs: Any) -> Iterator[_Discrepancy]:
-    if mine is not None and theirs is not None and mine != theirs:
-        yield _Discrepancy(field, mine, theirs)
+def _compare(field: str, value: Any, val_value: Any) -> Iterator[_Discrepancy]:
+    if value is not None and val_value is not None and value != val_value:
+        yield _Discrepancy(field, value, val_value)
 
 
-def _compare_options(field: str, mine: Any, theirs: Any) -> Iterator[_Discrepancy]:
-    if not isinstance(mine, Mapping) or not isinstance(theirs, Mapping):
-        yield from _compare(field, mine, theirs)
+def _compare_options(
+    field: str, options: Any, val_options: Any
+) -> Iterator[_Discrepancy]:
+    if not isinstance(options, Mapping) or not isinstance(val_options, Mapping):
+        yield from _compare(field, options, val_options)
         return
-    for name in mine:
-        yield from _compare(f"{field} '{name}'", mine[name], theirs.get(name))
+    for name in options:
+        yield from _compare(f"{field} '{name}'", options[name], val_options.get(name))
 
 
 def _same_items_note(predictions: Predictions, val: Predictions) -> Iterator[str]:
@@ -135,13 +137,13 @@ def _same_items_note(predictions: Predictions, val: Predictions) -> Iterator[str
 def _same_maps(maps: Sequence[Maps], others: Sequence[Maps]) -> bool:
     """Return whether the first, the middle and the last item are the same.
 
-    Their raters tell, or what is predicted of those that nobody labelled.
+    Items are compared by their raters, or by their predictions if they have no labels.
     """
     if len(maps) != len(others):
         return False
     rows = {0, len(maps) // 2, len(maps) - 1}
     pairs = [(_telling(maps[row]), _telling(others[row])) for row in rows]
-    # Different items look alike if their raters draw nothing.
+    # Different items are equal here if their raters mark nothing.
     drawn = [pair for pair in pairs if np.ptp(pair[0])]
     return bool(drawn) and all(np.array_equal(*pair) for pair in drawn)
 

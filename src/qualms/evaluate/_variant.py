@@ -1,7 +1,7 @@
-"""Judging the lines of one variant: numbers with intervals, ranked, and drawings.
+"""Judging the lines of one variant: numbers with intervals, rankings, and drawings.
 
-A variant is the cell of judging: only its own rows are compared with one another, so
-that variants may be judged in any order, in any process, and each be kept.
+A variant is the unit of judging: only its own rows are compared with one another, so
+that variants may be judged in any order, in any process, and stored separately.
 """
 
 import math
@@ -60,7 +60,7 @@ class Judging(NamedTuple):
 
 
 class _JudgedLine(NamedTuple):
-    """The judged repeats of one line, or why it has none."""
+    """The judged repeats of one line, or the reason for having none."""
 
     line: Line
     specs: tuple[RunSpec, ...]
@@ -68,20 +68,20 @@ class _JudgedLine(NamedTuple):
     pools: Pools = Pools(())
     why: str = ""
     damaged: bool = False
-    """Whether it has none because a file cannot be read."""
+    """True if it has none because a file cannot be read."""
 
 
 class RunFacts(NamedTuple):
-    """What a run that was read says of itself."""
+    """Facts that a run states about itself."""
 
     hardware: str
     training: float | None
-    """Seconds of its training, where they are known."""
+    """Seconds of its training; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedVariant:
-    """Results and drawings of one variant: nothing but records of numbers."""
+    """Results and drawings of one variant, as records of numbers only."""
 
     results: list[Result] = field(default_factory=list)
     curves: list[tuple[Labels, Curve]] = field(default_factory=list)
@@ -100,9 +100,9 @@ class JudgedVariant:
     unread: dict[str, Missing] = field(default_factory=dict)
     """Runs that are present, but have maps that cannot be read."""
     facts: dict[str, RunFacts] = field(default_factory=dict)
-    """Of the runs that were read, by their hash."""
+    """Facts about the runs that were read, by their hash."""
     scores: dict[str, dict[str, float]] = field(default_factory=dict)
-    """Of runs that are repeats by themselves: by hash and by the name of the score."""
+    """Scores of runs that are repeats by themselves, by hash and name of the score."""
 
 
 def judge_variant(judging: Judging, variant: Variant) -> JudgedVariant:
@@ -156,7 +156,7 @@ def _add_lines(
 def _keep_scores(
     variant: JudgedVariant, judged: _JudgedLine, numbers: Sequence[Estimated]
 ) -> None:
-    """Keep the values of single runs, by the first line that shows each of them."""
+    """Store the scores of single runs, from the first line that shows each of them."""
     names = _score_names([number.entry for number in numbers])
     for place, pool in enumerate(judged.pools.runs):
         if len(pool) > 1 or pool[0] in variant.scores:
@@ -169,7 +169,7 @@ def _keep_scores(
 
 
 def _score_names(entries: Sequence[Entry]) -> list[str]:
-    """Return a name for each entry; the first of a score, the main one, has its own."""
+    """Return a name for each entry; the first, main one has the name of its score."""
     names: dict[str, None] = {}
     for entry in entries:
         on_subset = f"{entry.score_name}.{entry.subset}"
@@ -194,7 +194,7 @@ def _draw(variant: JudgedVariant, judged: _JudgedLine) -> None:
 
 
 def _skip(variant: JudgedVariant, judged: _JudgedLine) -> None:
-    """Keep the reason why a line has no numbers, if it has none."""
+    """Store the reason why a line has no numbers, if it has none."""
     if judged.repeats:
         return
     line = judged.line
@@ -209,12 +209,12 @@ def _judged_lines(judging: Judging, variant: Variant) -> list[_JudgedLine]:
     """Judge the repeats of every line of a variant, several at a time."""
     waiting = [_waiting(judging, line) for line in judging.plan.lines_of(variant)]
     workers = judging.options.workers
-    # Lines share the threads, as many threads each as there are would mostly wait for
-    # the interpreter; processes serve one file at a time, whichever line it is of.
-    # Repeats of a line wait for what is fitted on all of them.
+    # Lines share the threads: with all threads for each line, most would wait for the
+    # interpreter. Processes serve one file at a time, of any line. Repeats of a line
+    # wait for fits on all of them.
     count = max(1, sum(bool(line.pools) for line in waiting))
     options = replace(judging.options, workers=-(-workers // count))
-    # Threads of a matrix product beside those of other repeats would mostly wait.
+    # More threads of matrix products than this would mostly wait for other repeats.
     spare = max(1, workers // max(1, sum(len(line.pools) for line in waiting)))
     # The kernels release the interpreter's lock, so threads really run at once.
     with ThreadPoolExecutor(workers) as pool, threadpool_limits(spare):
@@ -268,7 +268,7 @@ def _repeat(
     specs: Sequence[RunSpec],
     options: ScoreOptions,
 ) -> Repeat:
-    """Return what judges the pool of these runs, or a part of a pool."""
+    """Return the repeat of the pool of these runs, or of a part of a pool."""
     pooled = judging.reader.pooled
 
     def every(split: str) -> list[Predictions]:
@@ -284,7 +284,7 @@ def _repeat(
 
 
 def _leaves_out(waiting: _WaitingLine) -> bool:
-    """Return whether its pools are judged without each of their runs as well."""
+    """Return whether pools are also judged without each of their runs in turn."""
     runs = [tuple(spec.hash for spec in pool) for pool in waiting.pools]
     return bool(runs) and needs_left_out(runs)
 
@@ -292,7 +292,7 @@ def _leaves_out(waiting: _WaitingLine) -> bool:
 def _parts(
     judging: Judging, waiting: _WaitingLine, place: int, options: ScoreOptions
 ) -> Iterator[Repeat]:
-    """Yield what judges a pool without each of its runs in turn."""
+    """Yield the repeats of a pool without each of its runs in turn."""
     runs = waiting.pools[place]
     for run in range(len(runs)):
         rest = (*runs[:run], *runs[run + 1 :])
@@ -343,7 +343,7 @@ def _finished(
 
 
 def _part(judged: Future[Judgement]) -> Judgement:
-    """Return the judgement of a part of a pool; one without numbers if it has none."""
+    """Return the judgement of a part of a pool; an empty one if it has no numbers."""
     try:
         return judged.result()
     except (AbsentError, PredictionsError):
@@ -351,7 +351,7 @@ def _part(judged: Future[Judgement]) -> Judgement:
 
 
 Column = tuple[tuple[str, Label], ...]
-"""Labels that numbers of different rows must share to be ranked, as pairs."""
+"""Labels, as pairs, that numbers of different rows must share to be ranked."""
 
 
 def _column(line: Line, number: Estimated) -> Column:
@@ -359,7 +359,7 @@ def _column(line: Line, number: Estimated) -> Column:
 
 
 def _own_labels(number: Estimated) -> Labels:
-    """Return the labels of a number that decide which others it is ranked with."""
+    """Return the labels that a number shares with those it is ranked with."""
     entry = number.entry
     return {**entry.settings, "subset": entry.subset, "score": entry.score_name}
 
@@ -396,7 +396,7 @@ def _result(line: Line, number: Estimated, ranking: Ranking | None) -> Result:
 
 
 def _covers(number: Estimated) -> str:
-    """Return what the interval of a number is about; '' where it says nothing."""
+    """Return the source of variation in an interval; '' without an interval."""
     if number.few:
         return "these runs"
     if not math.isfinite(number.interval.low):
@@ -407,7 +407,7 @@ def _covers(number: Estimated) -> str:
 def _rankings(
     numbers: Sequence[tuple[_JudgedLine, Sequence[Estimated]]], options: ScoreOptions
 ) -> dict[Column, Ranking]:
-    """Find out who may be best in each column of a variant."""
+    """Rank the rows of each column of a variant."""
     if not numbers:
         return {}
     return rankings(_rivals(numbers), numbers[0][0].repeats[0].design, options)
@@ -458,7 +458,7 @@ def _rivals(
 
 
 def _labelled(line: Line, shapes: Iterable[Shape]) -> Iterator[tuple[Labels, Shape]]:
-    """Yield what figures draw, with the labels of its line and its own."""
+    """Yield the shapes of figures with the labels of their line and their own."""
     for shape in shapes:
         labels = {"subset": shape.subset, "name": shape.name}
         yield {**line.labels, **shape.settings, **labels}, shape

@@ -32,19 +32,19 @@ from qualms.scores import Difference
 from qualms.wording import plural
 
 MARGIN = 0.05
-"""Probabilities, coverages and shares this close to each other are good enough."""
+"""Largest acceptable difference of probabilities, coverages and shares."""
 LEAST_MCC = 0.1
-"""Predictions with a lower correlation are hardly better than guesses."""
+"""Least correlation of predictions that are better than guesses."""
 LEAST_DICE = 2 / 3
-"""Two regions with this Dice share half of their union."""
+"""Least acceptable Dice: two regions with this Dice share half of their union."""
 LEAST_GAIN = 0.1
 """An ordering or a prediction must reduce the error by more than this share."""
 LEAST_R_AUROC = 0.55
-"""A lower R-AUROC is hardly better than a coin."""
+"""Least R-AUROC of an uncertainty that is better than a coin."""
 FEWEST = 10
-"""With fewer items nothing is decided."""
+"""Fewest items for which a question is answered."""
 OTHERS = 3
-"""Other uncertainties whose score is listed, at most."""
+"""Most other uncertainties whose score is listed."""
 DASH = "\N{EN DASH}"
 NO_UNCERTAINTY = "the file holds no uncertainty"
 NO_LABELS = "no item has labels"
@@ -60,14 +60,11 @@ class _Reply(NamedTuple):
 
 
 _Rule = Callable[[Results, str], _Reply]
-"""Takes the results and the subset that the first three questions are about."""
+"""Function of the results and of the subset of the first three questions."""
 
 
 def verdict_of(results: Results) -> tuple[Answer, ...]:
-    """Return the answers for one file.
-
-    The first three are about `results.subset`.
-    """
+    """Answer the questions for one file; the first three are about `results.subset`."""
     if results.task == "segmentation" and _row(results, "dice", "all") is None:
         unasked = _Reply("not asked", NO_LABELS)._asdict()
         return tuple(Answer(question=q, **unasked) for q in _RULES[results.task])
@@ -88,7 +85,7 @@ def verdict_of(results: Results) -> tuple[Answer, ...]:
 
 
 def _row(results: Results, score: str, items: str, **settings: str) -> ScoreRow | None:
-    """Return the first row that fits, as `Results.row`; None if there is none."""
+    """Return the row of `Results.row`; None if there is none."""
     try:
         return results.row(score, subset=items, **settings)
     except LookupError:
@@ -96,7 +93,7 @@ def _row(results: Results, score: str, items: str, **settings: str) -> ScoreRow 
 
 
 def _compare(number: WithInterval, cut: float, *, above: bool) -> YesNo:
-    """Return whether the whole interval is above the cut, or below it."""
+    """Return whether the whole interval is on the good side of the cut."""
     if math.isnan(number.low) or math.isnan(number.high):
         return "cannot be told"
     if number.low <= cut <= number.high:
@@ -105,7 +102,7 @@ def _compare(number: WithInterval, cut: float, *, above: bool) -> YesNo:
 
 
 def _all_of(*answers: YesNo) -> YesNo:
-    """Return no if one answer is no, yes if all are yes."""
+    """Return no if one answer is no, yes if all are yes, else that it is open."""
     if "no" in answers:
         return "no"
     return "yes" if set(answers) == {"yes"} else "cannot be told"
@@ -114,7 +111,7 @@ def _all_of(*answers: YesNo) -> YesNo:
 def _gap(
     results: Results, row: ScoreRow, baseline: Influence, share: float
 ) -> Difference | None:
-    """Return `row` less a share of `baseline`, of the same items; None if unknown."""
+    """Return `row` minus a share of `baseline` on the same items; None if unknown."""
     influences = () if row.entry is None else influences_of([row.entry])
     if not influences or results.design is None or row.entry is None:
         return None
@@ -130,7 +127,7 @@ def _gap(
 def _reduces(
     results: Results, row: ScoreRow, baseline: Influence, named: str
 ) -> _Reply:
-    """Answer whether `row` is below `baseline` by more than `LEAST_GAIN` of that.
+    """Answer whether `row` is below `baseline` by more than `LEAST_GAIN` of it.
 
     `named` is a word for the baseline.
     """
@@ -141,7 +138,7 @@ def _reduces(
     form = _form(row, cut)
     because = f"{_interval(row, form)}{_by(row)}; {_cut(cut, form)}"
     if gap is not None and answer == "cannot be told" and math.isfinite(gap.low):
-        # Both are of the same items: this interval decides, not that of the score.
+        # Both are about the same items: this interval decides, not that of the score.
         because += f" ({_change(gap.low, gap.high, form)} from it)"
     because += f", {named} {_digits(baseline.value)}"
     return _Reply(answer, because)
@@ -169,9 +166,9 @@ def _classes_accurate(results: Results, items: str) -> _Reply:
 def _better_than(
     baseline: str, answer: YesNo, because: str, *, worse: bool = False
 ) -> _Reply:
-    """Say what was shown of accuracy: how much of it is enough depends on the use.
+    """Compare the accuracy with a baseline; how much is enough depends on the use.
 
-    `worse` says whether it is shown to be worse than the baseline.
+    `worse` is true if it is shown to be worse than the baseline.
     """
     hardly = "worse" if worse else "hardly better"
     words = {"yes": f"better than {baseline}", "no": f"{hardly} than {baseline}"}
@@ -223,7 +220,7 @@ def _neighbours_accurate(results: Results, items: str) -> _Reply:
 
 
 def _small_error(score: str, label: str) -> _Rule:
-    """Return the rule whether a calibration error is within the margin."""
+    """Return the rule that asks whether a calibration error is within the margin."""
 
     def rule(results: Results, items: str) -> _Reply:
         row = _row(results, score, items)
@@ -253,7 +250,7 @@ def _interval_kind(row: ScoreRow) -> str:
 
 
 def _finds_errors(settings: Mapping[str, str], risk: str) -> _Rule:
-    """Return the rule whether keeping the certain items reduces the mean of `risk`."""
+    """Return the rule that asks whether keeping certain items reduces the `risk`."""
 
     def rule(results: Results, items: str) -> _Reply:
         row = _judged_by(results, "aurc", items, settings)
@@ -280,7 +277,7 @@ def _finds_errors(settings: Mapping[str, str], risk: str) -> _Rule:
 def _judged_by(
     results: Results, score: str, items: str, settings: Mapping[str, str]
 ) -> ScoreRow | None:
-    """Return the row of a score by the chosen uncertainty, at `settings` if it can."""
+    """Return the row of a score by the chosen uncertainty, preferably at `settings`."""
     rows = [row for row in results.rows if (row.score, row.subset) == (score, items)]
     if results.uncertainty:
         rows = [r for r in rows if uncertainty_of(r.settings) == results.uncertainty]
@@ -289,7 +286,7 @@ def _judged_by(
 
 
 def _others(results: Results, row: ScoreRow) -> str:
-    """Return the same score by other uncertainties than that of `row`."""
+    """List the values of the score by other uncertainties than that of `row`."""
     if not results.uncertainty:
         return ""
     rest = {k: v for k, v in row.settings.items() if k not in NAMED}
@@ -324,9 +321,9 @@ def _neighbour_errors_found(results: Results, items: str) -> _Reply:
 
 
 def _survives(score: str, label: str, error: tuple[str, str] | None = None) -> _Rule:
-    """Return the rule whether a score falls by no more than the margin.
+    """Return the rule that asks whether a score falls by no more than the margin.
 
-    `error` is the name and label of an error that must not rise by more than it either.
+    `error` is the name and label of an error that must not rise by more than that.
     """
 
     def rule(results: Results, _items: str) -> _Reply:
@@ -346,7 +343,7 @@ def _survives(score: str, label: str, error: tuple[str, str] | None = None) -> _
 
 
 def _with_error(reply: _Reply, results: Results, score: str, label: str) -> _Reply:
-    """Return `reply`, unless an error rises by more than the margin."""
+    """Return `reply`, changed if an error rises by more than the margin."""
     before, after = (_row(results, score, s) for s in SIDE_BY_SIDE)
     if before is None or after is None:
         return reply
@@ -384,7 +381,7 @@ def _intervals_survive(results: Results, _items: str) -> _Reply:
 
 
 def _ratio(a: ScoreRow, b: ScoreRow) -> Bounded:
-    """Return `a` over `b`, of two samples; its interval is made on logarithms."""
+    """Return `a` / `b` of two samples, with an interval made on logarithms."""
     if not min(a.value, a.low, b.value, b.low) > 0.0:
         return Bounded(a.value / b.value, math.nan, math.nan)
     log_a, log_b = (
@@ -398,7 +395,7 @@ def _percent(row: ScoreRow) -> str:
 
 
 def _beside_cut(row: ScoreRow, cut: float) -> str:
-    """Return a number with its interval, and the cut that it is compared with."""
+    """Return a number with its interval and the cut, in words."""
     form = _form(row, cut)
     return f"{_interval(row, form)}; {_cut(cut, form)}"
 
@@ -428,9 +425,9 @@ def _plain(value: float, form: str) -> str:
 
 
 def _form(row: ScoreRow, *cuts: float, percent: bool = False) -> str:
-    """Return how a number, its interval and the cuts are written.
+    """Return the format of a number, its interval and the cuts.
 
-    No end looks as if it were a cut, unless that took more than two further digits.
+    It has up to two further digits if an end would otherwise look equal to a cut.
     """
     ends = (row.value, row.low, row.high)
     if percent:
@@ -441,7 +438,7 @@ def _form(row: ScoreRow, *cuts: float, percent: bool = False) -> str:
 
 
 def _apart(ends: Sequence[float], cuts: Sequence[float], *, start: int = 2) -> str:
-    """Return a format whose decimals tell the ends from the cuts; two more at most."""
+    """Return a format that distinguishes the ends from the cuts, if it can."""
     shown = [value for value in ends if math.isfinite(value)]
     for decimals in range(start, start + 3):
         written = {f"{cut:.{decimals}f}" for cut in cuts}
@@ -451,7 +448,7 @@ def _apart(ends: Sequence[float], cuts: Sequence[float], *, start: int = 2) -> s
 
 
 def _digits(value: float) -> str:
-    """Return two significant digits, and no more decimals than that takes."""
+    """Return a number with two significant digits."""
     if not math.isfinite(value):
         return "undefined"
     decimals = _decimals(value)
@@ -459,7 +456,7 @@ def _digits(value: float) -> str:
 
 
 def _decimals(value: float) -> int | None:
-    """Return the decimals of two significant digits; None for tiny and huge numbers."""
+    """Return the decimals of two significant digits; None for tiny or huge numbers."""
     if not value or not math.isfinite(value):
         return 2
     decimals = 1 - math.floor(math.log10(abs(value)))

@@ -1,8 +1,8 @@
 """Judging a benchmark: from the predictions of its runs to every number of its tables.
 
-Nothing but predictions files is read, so that anyone can make the numbers again from
-them at any time. A run without predictions is listed, and its results stay empty; a
-repeat counts as soon as all runs of its pool have predictions.
+Only predictions files are read, so that anyone can reproduce the numbers from them. A
+run without predictions is listed, and its results stay empty; a repeat counts as soon
+as all runs of its pool have predictions.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -41,10 +41,9 @@ def judge_plan(
     Args:
         plan: The part of a benchmark that is judged.
         out: Folder of runs.
-        options: Level of the intervals, and number and seed of replicates where these
-            are needed.
-        cells: Folder of judged variants. Those that are made of the same predictions,
-            options and code are taken from there; no number depends on that.
+        options: Level of the intervals, and number and seed of replicates.
+        cells: Folder of judged variants. Variants with the same predictions, options
+            and code are read from there; no number depends on it.
         remote: Connects to other machines that judge, if any variant is new. Their
             numbers have the same bits as those of this machine.
     """
@@ -91,7 +90,7 @@ def _each(parts: Iterable[Iterable[T]]) -> list[T]:
 
 
 def _missing(variants: Sequence[JudgedVariant]) -> tuple[Missing, ...]:
-    """Return every missing run once; those with unreadable maps at the end."""
+    """Return the missing runs without repeats; those with unreadable maps come last."""
     missing = {name: run for v in variants for name, run in v.missing.items()}
     for variant in variants:
         for name, run in variant.unread.items():
@@ -110,9 +109,9 @@ def _warnings(variants: Sequence[JudgedVariant]) -> Iterator[str]:
 
 
 def _trained(plan: RunPlan, facts: Collection[str]) -> set[str]:
-    """Return the runs that were trained; others have the cost of borrowed weights.
+    """Return the hashes of runs that were trained, not runs with borrowed weights.
 
-    Runs that differ only in how an epoch is chosen share a training: one of them.
+    Runs that differ only in the choice of the epoch share a training; one is returned.
     """
     present = [spec for spec in plan.runs if spec.hash in facts]
     trained = [spec for spec in present if spec.training.get("epochs") != 0]
@@ -120,7 +119,7 @@ def _trained(plan: RunPlan, facts: Collection[str]) -> set[str]:
 
 
 def _notes(plan: RunPlan, options: ScoreOptions) -> Iterator[str]:
-    """Yield what a reader of the tables must know, the most important first."""
+    """Yield notes for readers of the tables, the most important first."""
     yield from _pool_notes(plan)
     yield _interval_note(plan, options.level)
     yield from protocol_of(plan.benchmark).notes(plan, options)
@@ -130,7 +129,7 @@ def _notes(plan: RunPlan, options: ScoreOptions) -> Iterator[str]:
 
 
 def _interval_note(plan: RunPlan, level: float) -> str:
-    """Say what intervals cover, and which rows have none."""
+    """Return a note on the sources of variation in intervals, and rows without them."""
     kinds = {_kind(line) for line in plan.lines if line.pools}
     items = "other items (whole clusters, such as patients, where they are known)"
     parts = []
@@ -150,7 +149,7 @@ def _interval_note(plan: RunPlan, level: float) -> str:
 
 
 def _kind(line: Line) -> str:
-    """Return whether a line has one run, too few to say how others lie, or enough."""
+    """Return "one run", "few" if the spread of runs is unknown, else "seeds"."""
     runs = [tuple(spec.hash for spec in pool) for pool in line.pools]
     if len(runs) == len(runs[0]) == 1:
         return "one run"

@@ -1,4 +1,4 @@
-"""Every number of a judged benchmark as one labelled table, with what is drawn."""
+"""Every number of a judged benchmark as one labelled table, with its drawings."""
 
 import math
 from collections.abc import Callable, Collection, Mapping
@@ -15,7 +15,7 @@ from qualms.results import Result, ResultsTable
 from qualms.study import Benchmark, Expectation, Line, Preset, RunPlan, Variant
 
 _ROUNDING = 1e-9
-"""Differences of printed numbers are exact but for rounding."""
+"""Largest rounding error of differences of printed numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Check:
 
     expectation: Expectation
     values: Mapping[str, float]
-    """By row, or whatever the expectation compares; nan where a number is missing."""
+    """Numbers by row, or by another thing that is compared; nan if missing."""
     estimates: Mapping[str, DecidingNumber] = field(default_factory=dict)
     """The same with intervals."""
 
@@ -59,21 +59,21 @@ class Check:
 
     @property
     def known(self) -> bool:
-        """Whether enough numbers are there to decide."""
+        """True if there are enough numbers to decide."""
         if self.expectation.any_row and self.held:
             return True
         return all(math.isfinite(value) for value in self.values.values())
 
     @property
     def held(self) -> bool:
-        """Whether it holds for every row, or for as many as are enough."""
+        """True if it holds for every row, or for the required number of rows."""
         low, high = self.expectation.low, self.expectation.high
         within = [low <= value <= high for value in self.values.values()]
         return sum(within) >= self._enough
 
     @property
     def answer(self) -> AnswerWord:
-        """Whether it holds by numbers with intervals.
+        """The answer by numbers with intervals.
 
         A number speaks for it if its whole interval lies between the limits, and
         against it if no part does.
@@ -92,13 +92,13 @@ class Check:
         return low - _ROUNDING <= number.low and number.high <= high + _ROUNDING
 
     def misses(self, number: DecidingNumber) -> bool:
-        """Return whether no part of the interval of a number lies between them."""
+        """Return whether no part of the interval lies between the limits."""
         low, high = self.expectation.low, self.expectation.high
         return number.high < low - _ROUNDING or number.low > high + _ROUNDING
 
     @property
     def _enough(self) -> int:
-        """How many numbers between the limits are enough."""
+        """Required number of values between the limits."""
         if self.expectation.any_row:
             return 1
         count = len(self.values)
@@ -109,29 +109,29 @@ class Cost(NamedTuple):
     """Costs of the runs of a row, as far as they were recorded."""
 
     seconds: float | None
-    """Of all its runs together, training and prediction."""
+    """Seconds of all its runs together, for training and prediction."""
     parameters: int | None
-    """Of one network."""
+    """Number of parameters of one network."""
     per_epoch: float | None = None
     """Seconds of an epoch of training."""
     per_item: float | None = None
     """Seconds to predict an item."""
     per_crop: float | None = None
-    """Seconds to predict its crop, where crops are predicted."""
+    """Seconds to predict the crop of an item; None unless crops are predicted."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkResults:
-    """Every number of a plan, from predictions alone."""
+    """Every number of a plan, computed from predictions alone."""
 
     plan: RunPlan
     table: ResultsTable
-    """One row for each number; a line without numbers has one row that says why."""
+    """One row for each number; a line without numbers has one row with the reason."""
     curves: Labelled[Curve] = field(default=Labelled())
     """Means over repeats; labelled as results are, with `subset` and `name`."""
     histograms: Labelled[Histogram] = field(default=Labelled())
     scatters: Labelled[Scatter] = field(default=Labelled())
-    """Of the first repeat, as are slices."""
+    """Scatters of the first repeat, as are slices."""
     slices: Labelled[MapSlice] = field(default=Labelled())
     pairs: tuple[PairedScore, ...] = ()
     """The difference of every two rows, by each score."""
@@ -144,10 +144,10 @@ class BenchmarkResults:
     seconds: float | None = None
     """Seconds of all runs together, as far as they were recorded."""
     costs: Mapping[tuple[str, str], Cost] = field(default_factory=dict)
-    """By the names of variant and row."""
+    """Costs by the names of variant and row."""
     run_scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Values of single runs by their hash and the name of the score; a run that several
-    rows show has those of the first."""
+    """Scores of single runs by their hash and the name of the score; a run in several
+    rows has those of the first."""
     notes: tuple[str, ...] = ()
     level: float = 0.95
     resamples: int = 1000
@@ -155,7 +155,7 @@ class BenchmarkResults:
     html: "Callable[[BenchmarkResults], str] | None" = field(
         default=None, repr=False, compare=False
     )
-    """Shows it in a notebook; None where only its summary in words is shown."""
+    """Function that makes the HTML for notebooks; None to show the summary only."""
 
     def __repr__(self) -> str:
         """Return a summary in words."""
@@ -183,12 +183,12 @@ class BenchmarkResults:
 
     @cached_property
     def findings(self) -> tuple[Check, ...]:
-        """What the benchmark's paper found, and whether it holds by these results."""
+        """Findings of the benchmark's paper, decided by these results."""
         return tuple(Check.of(finding, self) for finding in self.benchmark.findings)
 
     @cached_property
     def variants(self) -> tuple[Variant, ...]:
-        """The variants that have any number."""
+        """The variants with at least one number."""
         names = set(self.table.computed().distinct("variant"))
         return tuple(v for v in self.plan.variants if v.name in names)
 
@@ -212,10 +212,9 @@ class BenchmarkResults:
         return max(fitting, key=lambda ranking: len(ranking.labels), default=None)
 
     def result(self, **labels: Wanted) -> Result:
-        """Return the number with these labels; one without a value that says why.
+        """Return the first number with these labels; without one, a result with why.
 
-        The first one where several have them: name None where a setting such as
-        `measure` must be missing.
+        Pass None for a setting, such as `measure`, that must be absent.
         """
         number = self.table.get(**labels)
         if number is not None:
@@ -230,7 +229,7 @@ class BenchmarkResults:
         )
 
     def why_absent(self, **labels: Wanted) -> str:
-        """Say why there is no number with these labels."""
+        """Return why there is no number with these labels."""
         for result in self._absent:
             shared = {n: want for n, want in labels.items() if n in result.labels}
             if fits(result.labels, shared):
@@ -247,7 +246,7 @@ class BenchmarkResults:
 
     @cached_property
     def _absent(self) -> tuple[Result, ...]:
-        """The rows of lines without numbers, which say why."""
+        """The rows of lines without numbers, which hold the reason."""
         return tuple(self.table.where(score=None))
 
     @cached_property

@@ -1,8 +1,8 @@
-"""The uncertainty that a file is judged by: its own, where it brings one.
+"""The choice of the uncertainty that a file is judged by.
 
-Of several it is the one that the caller or the header names, else the first of the
-file's own, else the one that the package computes. What is judged by it comes first, so
-that the verdict, the main scores and `results["aurc"]` are about it.
+It is the one that the caller or the header names, else the first of the file's own,
+else the one that the package computes. Its scores come first, so that the verdict, the
+main scores and `results["aurc"]` are about it.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -14,15 +14,15 @@ from qualms.predictions import Predictions
 from qualms.wording import suggest
 
 LENGTH = "interval length"
-"""Name of the uncertainty of values that is the length of their interval."""
+"""Name of the uncertainty of a value that is the length of its interval."""
 COMPUTED = ("entropy", "epistemic", LENGTH)
-"""Uncertainties that the package computes of predictions that are no maps."""
+"""Uncertainties that the package computes of predictions other than maps."""
 PATCH = "patch"
-"""The aggregation of maps that the verdict is by."""
+"""The aggregation of maps that the verdict uses."""
 FAMILIES = ("uncertainty", "select")
-"""Arrays of a file that are uncertainties, by the first part of their names."""
+"""First parts of the names of arrays that are uncertainties."""
 NAMED = ("uncertainty", "measure")
-"""Settings that name an uncertainty; measures are those of maps."""
+"""Settings that name an uncertainty; `measure` is that of maps."""
 _PREFIX = "uncertainty/"
 
 Part = TypeVar("Part", Entry, Curve, Histogram)
@@ -40,12 +40,12 @@ def uncertainty_of(settings: Mapping[str, Any]) -> str:
 def with_chosen_first(
     judgement: Judgement, predictions: Predictions, options: ScoreOptions
 ) -> tuple[Judgement, str]:
-    """Return `judgement`, the chosen uncertainty first in it, and its name.
+    """Put the chosen uncertainty first in `judgement`; return both.
 
-    The name is '' where nobody chose and the file has none of its own.
+    The name is '' if nobody chose one and the file has none of its own.
 
     Raises:
-        LookupError: If there is no uncertainty of the name that was asked for.
+        LookupError: If there is no uncertainty of the requested name.
     """
     entries = judgement.entries
     available = dict.fromkeys(
@@ -65,18 +65,18 @@ def with_chosen_first(
 def chosen_uncertainty(
     predictions: Predictions, available: Collection[str], *, requested: str = ""
 ) -> str:
-    """Return the name of the uncertainty to judge or refer by; '' for the task's own.
+    """Return the name of the uncertainty to judge or refer by; '' for the computed one.
 
     It is the one that is requested, else the one that the header names, else the first
-    of those that the file brings.
+    one in the file.
 
     Args:
         predictions: The file.
-        available: The names of all that could be taken.
-        requested: The one that a user names; '' if none.
+        available: The names of all uncertainties that can be chosen.
+        requested: The name that a user chose; '' for no choice.
 
     Raises:
-        LookupError: If the one that is named is not available.
+        LookupError: If the named uncertainty is not available.
 
     >>> from qualms.predictions import build
     >>> items = {"target": [0, 1], "prob": [0.2, 0.9], "uncertainty/mine": [0, 1]}
@@ -99,20 +99,20 @@ def chosen_uncertainty(
 
 
 def own_uncertainties(predictions: Predictions) -> tuple[str, ...]:
-    """Return the names of the uncertainties that the file brings, in its order.
+    """Return the names of the uncertainties in the file, in its order.
 
-    Selection scores (`select/<name>`) follow those that are called uncertainties.
+    Selection scores (`select/<name>`) come after `uncertainty/<name>`.
     """
     stored = (name for family in FAMILIES for name in predictions.named(family))
     return tuple(dict.fromkeys((*predictions.own_maps, *stored)))
 
 
 def _sorted(parts: Sequence[Part], order: Sequence[str]) -> tuple[Part, ...]:
-    """Return `parts` with those by the first of `order` first, among like parts.
+    """Sort like parts by the position of their uncertainty in `order`.
 
-    Parts are alike if they differ in nothing but the uncertainty and how maps are
-    aggregated; they share the places that they have. Patches come first, since the
-    verdict is by them.
+    Parts are alike if they differ only in the uncertainty and in the aggregation of
+    maps; like parts exchange their places among themselves. Patches come first, because
+    the verdict uses them.
     """
     places: dict[Any, list[int]] = {}
     for place, part in enumerate(parts):
@@ -140,7 +140,7 @@ def _judges(part: Entry | Curve | Histogram) -> str:
 
 
 def _kind(part: Entry | Curve | Histogram) -> tuple[Any, ...]:
-    """Return what a part is, whatever the uncertainty."""
+    """Return a key that is equal for parts that differ only in the uncertainty."""
     if isinstance(part, Histogram):
         return ("histogram", part.subset)
     name = part.score_name if isinstance(part, Entry) else part.name

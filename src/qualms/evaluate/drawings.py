@@ -17,15 +17,15 @@ from qualms.scores.calibration_line import local_shares
 BINS = 40
 RELIABILITY_BINS = 15
 Z = 1.96
-"""Of a 95 % interval."""
+"""Normal quantile of a 95 % interval."""
 ROC_GRID = np.linspace(0.0, 1.0, 51)
-"""False positive rates at which ROC curves are read, so that they can be averaged."""
+"""False positive rates at which ROC curves are evaluated, to average them."""
 CALIBRATION_GRID = np.linspace(0.0, 1.0, 51)
-"""Probabilities at which the smooth calibration curve is read."""
+"""Probabilities at which the smooth calibration curve is evaluated."""
 POINTS = 500
-"""At most so many points of a referral curve are drawn."""
+"""Most points of a referral curve that are drawn."""
 CURVE_POINTS = 400
-"""Points of a curve that JSON and pages hold at most."""
+"""Most points of a curve in JSON and pages."""
 
 
 def referral_curves(
@@ -37,15 +37,15 @@ def referral_curves(
     kind: str,
     most: int | None = None,
 ) -> Iterator[Curve]:
-    """Yield accuracy and NLL after referral, and AUROC where there are two classes.
+    """Yield accuracy and NLL after referral, and AUROC for two classes.
 
     Args:
         probs: (N, C) probabilities.
         target: (N,) classes.
         uncertainty: (N,) larger is referred first.
-        subset: Which items these are.
+        subset: Name of the set of these items.
         kind: Name of the uncertainty, such as "entropy".
-        most: Points of a curve that are kept at most; None for all.
+        most: Most points of a curve; None for all.
     """
     names = ("accuracy", "nll", "auroc") if probs.shape[1] == 2 else ("accuracy", "nll")
     referred = np.zeros(0)
@@ -77,36 +77,36 @@ def recall_curve(
     kind: str,
     most: int | None = None,
 ) -> Curve:
-    """Return R@1 of the queries that are kept, as the most uncertain are referred.
+    """Return R@1 of the kept queries when the most uncertain ones are referred.
 
     Args:
-        hits: (N,) whether the nearest neighbour of each query is right.
+        hits: (N,) 1 where the nearest neighbour of a query is right.
         uncertainty: (N,) larger is referred first.
-        subset: Which queries these are.
+        subset: Name of the set of these queries.
         kind: Name of the uncertainty, such as "inverse_norm".
-        most: Points that are kept at most; None for all.
+        most: Most points of the curve; None for all.
     """
     rank = scores.ranked_items(uncertainty)
-    kept = scores.kept_means(hits[rank.order], rank.start)[::-1].copy()
-    places = thin(kept, limit=len(kept) if most is None else most)
+    recall = scores.kept_means(hits[rank.order], rank.start)[::-1].copy()
+    places = thin(recall, limit=len(recall) if most is None else most)
     return Curve(
         name="referral_recall_at_1",
         label="R@1 of the kept queries",
         subset=subset,
         settings={"uncertainty": kind},
         x_label="share referred",
-        x=places / len(kept),
-        y=kept[places],
-        points=len(kept) if len(places) < len(kept) else 0,
+        x=places / len(recall),
+        y=recall[places],
+        points=len(recall) if len(places) < len(recall) else 0,
     )
 
 
 def thin(y: Array, *, limit: int = CURVE_POINTS) -> Index:
-    """Return the numbers of the points to keep of a long curve.
+    """Return the indices of the points of a long curve that are drawn.
 
     These are both ends, and the lowest and highest of each of `limit` / 4 stretches. A
-    line through them covers the same pixels as one through all points, once a stretch
-    is no wider than a pixel.
+    line through them covers the same pixels as one through all points, if a stretch is
+    no wider than a pixel.
     """
     if len(y) <= limit:
         return np.arange(len(y))
@@ -138,7 +138,7 @@ def thinned_referral(curve: ReferralCurve, *, subset: str) -> Curve:
 def roc(values: Array, positive: Flags, *, name: str, subset: str) -> Curve:
     """Return the highest true positive rates at `ROC_GRID`, linear in between."""
     curve = scores.roc_curve(values, positive)
-    # Of the points above one another only the last, highest one is a choice to make.
+    # Of several points with one rate only the last, highest one matters.
     last = np.append(np.diff(curve.fpr) > 0, True)
     return Curve(
         name=name,
@@ -159,7 +159,7 @@ def whole_roc(
     subset: str = "all",
     settings: Mapping[str, str] | None = None,
 ) -> Curve:
-    """Return the ROC curve through its own points, evenly chosen if there are many."""
+    """Return the ROC curve at its own points, thinned evenly if there are many."""
     curve = scores.roc_curve(values, positive)
     last = len(curve.fpr) - 1
     chosen = np.unique(np.linspace(0, last, POINTS).round().astype(np.int64))
@@ -182,7 +182,7 @@ def graded_histograms(
     All have the same bins, so that they can be averaged and compared.
     """
     edges = np.linspace(0.0, np.log(2.0), BINS + 1)
-    # Two equal classes can miss log 2 by a rounding.
+    # The entropy of two equal classes may exceed log 2 by a rounding error.
     inside = np.clip(uncertainty, edges[0], edges[-1])
     for name in np.unique(group):
         of_group = group == name
@@ -222,10 +222,10 @@ def reliability_curve(
 def calibration_band(
     prob: Array, positive: Flags, *, subset: str, design: Design
 ) -> Curve:
-    """Return how often items with a P(y=1) are positive, with pointwise 95 % intervals.
+    """Return the share of positive items by P(y=1), with pointwise 95 % intervals.
 
-    The intervals are Wilson's of as many items as have the standard error of the curve,
-    summed over clusters; nan where there are too few items.
+    The intervals are Wilson's for the effective number of items, from the standard
+    error of the curve over clusters; nan where there are too few items.
     """
     share, low, high = np.full((3, len(CALIBRATION_GRID)), np.nan)
     outcome = positive.astype(np.float64)
@@ -237,7 +237,7 @@ def calibration_band(
         if design.cluster is not None:
             cluster = design.cluster[local.items]
             error = np.bincount(cluster, error).astype(np.float64)
-        # Weights say how many items a point has where all of them are alike.
+        # If all items are alike, the weights give the effective number of items.
         likely = rate * (1.0 - rate)
         most = 1.0 / float(np.square(weight).sum())
         alike = likely / max(float(np.square(error).sum()), 1e-300)
@@ -269,7 +269,7 @@ def histograms(
 
     Args:
         values: (N,) uncertainty of each item.
-        parts: Which of the items (N,) are right and which are wrong, by name.
+        parts: Masks (N,) of right and wrong items, by name.
         subsets: Item indices by subset.
         name: Name of the uncertainty.
     """
@@ -293,7 +293,7 @@ def histograms(
 
 def _edges(values: Array) -> Array:
     low, high = float(values.min()), float(values.max())
-    # Values that differ by rounding alone leave no room for 40 bins between them.
+    # Values that differ only by rounding leave no room for 40 bins.
     if high - low <= max(1e-9 * max(abs(low), abs(high)), 1e-300):
         pad = max(0.5, 1e-6 * abs(low))
         low, high = low - pad, high + pad

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from qualms import scores
 
-# Probabilities that are held in float64 at a time.
+# Probabilities in float64 at a time.
 _BLOCK = 1 << 18
 
 

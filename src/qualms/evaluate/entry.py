@@ -1,4 +1,4 @@
-"""The records of judging: scores, what their intervals need, and what to draw.
+"""The records of judging: scores with the data for their intervals, and drawings.
 
 The same records serve one predictions file, judged by its task, and one pooled repeat
 of a benchmark's row, judged by the benchmark's protocol.
@@ -24,7 +24,7 @@ from qualms.scores.resampling import score_of_copies
 from qualms.wording import suggest
 
 FEWEST_POINTS = 8
-"""Fewer points of a curve would not show how it runs."""
+"""Fewest points that show the course of a curve."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -36,61 +36,60 @@ class Entry:
     """
 
     score: Callable[..., Any]
-    """The public score: its name and `About` label the row."""
+    """The public score function, whose name and `About` label the row."""
     value: float
     index: Index
-    """The items it is about, by their number in the judgement's design. An item may
-    stand there twice (the balanced joint set)."""
+    """The scored items, by their number in the judgement's design. The balanced joint
+    set holds items twice."""
     items: int | None = None
-    """How many items are scored, where `index` holds others (validation items)."""
+    """Number of scored items if `index` also holds validation items; else None."""
     influence: Callable[[], Influence | None] | None = None
-    """What each item at `index` contributes; None where that is not known."""
+    """Returns the contribution of each item at `index`; None if it is not known."""
     resampled: Callable[[Index], float] | None = None
-    """Gives the score where each item at `index` counts so many times, for scores whose
-    influence is not known."""
+    """Returns the score with each item at `index` counted so many times; for scores
+    without a known influence."""
     subset: str = "all"
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Which uncertainty, interval rule, measure ...; {} where there is only one."""
+    """Uncertainty, interval rule, measure ...; {} if there is only one."""
     labels: Mapping[str, Any] = field(default_factory=dict)
-    """Further labels of its result. Unlike settings they say nothing about which rows
-    are ranked together."""
+    """Further labels of its result. Unlike settings they do not decide which rows are
+    ranked together."""
     name: str = ""
-    """The label `score` of its result, where that is not the name of the function."""
+    """The label `score` of its result; '' for the name of the function."""
     as_published: float = float("nan")
-    """The score by the rule of a paper's released code, where that has it."""
+    """The score by the rule of a paper's released code; nan if that has none."""
     why: str = ""
-    """Why the value is undefined, if it is."""
+    """Reason why the value is undefined; '' if it is defined."""
     no_interval: str = ""
-    """Why it has no interval, where neither influence nor resampling gives one."""
+    """Reason for having no interval, if neither influence nor resampling gives one."""
     aim: float | None = None
-    """The best value, where that is neither the lowest nor the highest."""
+    """The best value, if it is neither the lowest nor the highest; else None."""
     ranked: bool = True
-    """Whether files, or rows of a table, are ranked by it."""
+    """True if files, or rows of a table, are ranked by it."""
     inputs: Callable[[], Mapping[str, NDArray[Any]]] = dict
-    """Returns the arrays that the score reads, by the names of its parameters; those
-    of many items are made anew, lest all of them stay in memory. Empty where nobody
-    asks for them."""
+    """Returns the arrays that the score reads, by the names of its parameters. Arrays
+    of many items are computed on each call, to save memory. {} if nothing uses them."""
     dead: str = ""
-    """Why the uncertainty that it judges says nothing; empty where it does."""
+    """Reason why the judged uncertainty is useless; '' if it is useful."""
 
     @property
     def score_name(self) -> str:
-        """Return the label `score` of its result."""
+        """The label `score` of its result."""
         return self.name or self.score.__name__
 
     @property
     def uncertainty(self) -> Array | None:
-        """Return (N,) of the items, where the score judges one."""
+        """(N,) uncertainty that the score judges; None if it judges none."""
         return self.inputs().get("uncertainty")
 
     @property
     def risk(self) -> Array | None:
-        """Return (N,) what the uncertainty is to announce, where there is such."""
+        """(N,) risk that the uncertainty should announce; None if there is none."""
         return self.inputs().get("risk")
 
     @property
     def better(self) -> Better:
-        """Return whether higher or lower values are better."""
+        """Direction of better values: higher, lower or neither."""
         return about(self.score).better
 
 
@@ -138,18 +137,18 @@ def bound_entry(
 
     Args:
         score: A public score.
-        arrays: The arrays by name, or a function that makes them anew, so that those of
-            many items need not stay in memory until the interval is made.
-        index: The items that they are of.
-        subset: Its name.
-        settings: Such as the uncertainty that is judged.
-        why: Why the value is undefined, if it is.
+        arrays: The arrays by name, or a function that computes them on each call, so
+            that they need not stay in memory until the interval is made.
+        index: The items of the arrays.
+        subset: Name of the set of items.
+        settings: Settings such as the judged uncertainty.
+        why: Reason why the value is undefined; '' if it is defined.
     """
     by_name = arrays() if callable(arrays) else arrays
     inputs = [by_name[name] for name in parameters(score)]
     entry = entry_of(score, inputs, index, subset=subset, settings=settings, why=why)
     if not callable(arrays) or entry.influence is None:
-        # A thousand replicates would make the arrays a thousand times.
+        # A thousand replicates would compute the arrays a thousand times.
         return entry
     return replace(entry, influence=partial(_influence, score, arrays), inputs=arrays)
 
@@ -171,7 +170,7 @@ def parameters(score: Callable[..., Any]) -> list[str]:
 
 
 def with_known_influence(entry: Entry) -> Entry:
-    """Return `entry` with its influence made now, so that its arrays need not stay."""
+    """Return `entry` with its influence computed, so that its arrays can be freed."""
     if entry.influence is None:
         return entry
     influence = entry.influence()
@@ -188,14 +187,14 @@ class Curve:
     x_label: str
     x: Array
     y: Array
-    """nan where it is undefined."""
+    """Values of the curve; nan where undefined."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     low: Array | None = None
     high: Array | None = None
     stderr: Array | None = None
     """Standard error of `y` over repeats; nan where there is one repeat only."""
     points: int = 0
-    """Points of the whole curve, where some of them were left out; else 0."""
+    """Points of the whole curve, if some were left out; else 0."""
     counts: tuple[int, int] = (0, 0)
     """Positive and negative items of a ROC curve; (0, 0) for other curves."""
 
@@ -208,9 +207,9 @@ class Histogram:
     label: str
     subset: str
     edges: Array
-    """(bins + 1,)"""
+    """(bins + 1,) edges of the bins."""
     parts: Mapping[str, Array]
-    """(bins,) each, e.g. {"correct": ..., "wrong": ...}."""
+    """(bins,) numbers or shares of each part, e.g. {"correct": ..., "wrong": ...}."""
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -237,60 +236,60 @@ class MapSlice:
     item: str
     """Its name in the predictions."""
     at: int | None
-    """Which slice along the first axis; None for an item of two dimensions."""
+    """Index of the slice along the first axis; None for an item of two dimensions."""
     raters: NDArray[np.uint8]
-    """(R, H, W)"""
+    """(R, H, W) labels by rater."""
     predicted: NDArray[np.uint8]
-    """(H, W)"""
+    """(H, W) predicted labels."""
     disagreement: NDArray[np.float32]
-    """(H, W) of the raters; nan where it is undefined."""
+    """(H, W) disagreement of the raters; nan where undefined."""
     uncertainty: Mapping[str, NDArray[np.float32]]
-    """(H, W) by measure."""
+    """(H, W) uncertainty maps by measure."""
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """Everything about one file, or one repeat of a row, but its intervals."""
+    """All results of one file, or one repeat of a row, except intervals."""
 
     entries: tuple[Entry, ...]
     design: Design
-    """Which sample, drawn apart from others, and which cluster each item is of."""
+    """The sample and the cluster of each item."""
     curves: tuple[Curve, ...] = ()
     histograms: tuple[Histogram, ...] = ()
     scatters: tuple[Scatter, ...] = ()
     slices: tuple[MapSlice, ...] = ()
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    """Notes that benchmarks show as well, with the lines that they are about."""
+    """Notes that benchmarks also show, with the lines that they are about."""
     points: tuple[OperatingPoint, ...] = ()
-    """Thresholds, and whether they meet their target."""
+    """Thresholds, with answers whether they meet their target."""
     drawn: Array | None = None
-    """(N,) of segmented items, which have no array of targets, a digest of what their
-    raters drew: it tells whether files hold the same items."""
+    """(N,) digests of the raters' labels of segmented items, which have no array of
+    targets: they show whether files hold the same items."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreOptions:
-    """What the caller chose: how to resample and what to split by."""
+    """Options of scoring: resampling, subsets, uncertainty, thresholds."""
 
     resamples: int = 1000
-    """Bootstrap replicates of scores without an influence: those of a user's own that
-    say neither `items` nor `influence`. It changes nothing else."""
+    """Bootstrap replicates of scores without an influence: a user's own scores that
+    declare neither `items` nor `influence`. It changes nothing else."""
     level: float = 0.95
     seed: int = 0
     by_group: bool = False
     subset: str = ""
     """Items that the verdict, tables and pictures are about: in_domain, shifted or all.
-    '' for in-domain ones with the shifted ones beside them, or all where the file does
-    not mark some as shifted. The rows of every set are there in any case."""
+    '' for in-domain items with the shifted ones beside them, or all if the file does
+    not mark some as shifted. The rows of all sets are computed in any case."""
     uncertainty: str = ""
     """The uncertainty that the verdict and the main scores judge, such as mine for an
     array `uncertainty/mine`. '' for the one that the header names, else the first of
-    the file's own, else the one that is computed."""
+    the file's own, else the computed one."""
     alpha: float = 0.1
     further_alphas: tuple[float, ...] = ()
-    """Intervals and conformal sets are judged at these, too."""
+    """Further alphas at which intervals and conformal sets are judged."""
     workers: int = field(default_factory=cores)
     """Threads for intervals, and threads or processes for segmentation items; they
     change no number."""
@@ -298,18 +297,18 @@ class ScoreOptions:
     """Processes for segmentation items, shared between files."""
     progress: Callable[[int, int], None] | None = None
     nearest: tuple[int, ...] = ()
-    """Embeddings: how many of the nearest items R@k counts besides the first."""
+    """Embeddings: further numbers k of nearest items for R@k, besides 1."""
     map_at_r: bool = False
-    """Embeddings: whether MAP@R is computed, which looks at all neighbours."""
+    """Embeddings: True to compute MAP@R, which searches all neighbours."""
     ordinal: bool = False
-    """Classification: classes are grades, so that near ones are nearly right."""
+    """Classification: True if classes are grades: near ones are nearly right."""
     points: PointOptions = field(default_factory=PointOptions)
     """Classification: thresholds that are judged."""
     curve_points: int | None = None
-    """Points of a referral curve that are kept at most; None for one per item, which
-    takes more memory than the predictions where items are many."""
+    """Most points of a referral curve; None for one per item, which takes more memory
+    than the predictions if there are many items."""
     gallery: Predictions | None = None
-    """Embeddings: items among which neighbours are sought, instead of the file's."""
+    """Embeddings: items to search for neighbours, instead of those of the file."""
 
     def __post_init__(self) -> None:
         for name, share in (

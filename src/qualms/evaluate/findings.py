@@ -17,8 +17,8 @@ NORMAL = 1.96
 def published_results(benchmark: Benchmark) -> BenchmarkResults:
     """Return the numbers that a paper prints as results of its largest preset.
 
-    Their intervals are 1.96 standard errors to either side. A paper that prints none,
-    or deviations over repeats, is taken by its means.
+    Their intervals are 1.96 standard errors to either side. For a paper that prints no
+    standard errors, or only deviations over repeats, the means decide.
 
     Raises:
         ValueError: If the benchmark has no published numbers.
@@ -43,11 +43,11 @@ def _bounded(number: Result, factor: float) -> Result:
 
 
 def because(check: Check, *, absent: str = "not in these results") -> str:
-    """Say which numbers decided a finding, the most telling first.
+    """Return the numbers that decided a finding in words, the most important first.
 
     Args:
         check: The finding.
-        absent: What is said where there is no number.
+        absent: Words for a finding without numbers.
     """
     if not check.estimates:
         return absent

@@ -1,4 +1,4 @@
-"""How far groups lie apart: the worst group, and its difference from the others.
+"""Differences between groups: the worst group, and each group minus the best.
 
 The worst of many groups looks worse than it is, and the largest of many differences
 larger: chance makes some group the worst. So the intervals hold for all groups, or for
@@ -43,24 +43,24 @@ class GroupSpread:
     settings: Mapping[str, Any]
     better: Better
     subset: str
-    """Which items are grouped: all, in_domain or shifted."""
+    """Items that are grouped: all, in_domain or shifted."""
     array: str
     """The array that groups them: `group`, or `group/<name>`."""
     groups: tuple[str, ...]
-    """Those that have an interval, in order of their names."""
+    """Groups that have an interval, in order of their names."""
     left_out: tuple[str, ...]
-    """Those that have none: their items are too few, or the score is undefined."""
+    """Groups without an interval: too few items, or an undefined score."""
     worst: str
-    """The worst group; of a score without a direction, the one of the least value."""
+    """The worst group; for a score without a direction, that of the least value."""
     least: Bounded
-    """The score of the worst group, with an interval that holds whichever it is."""
+    """The score of the worst group, with an interval valid for any choice of it."""
     best: str
     gap: Bounded
-    """How far the best group lies from the worst, with an interval that holds whichever
-    they are."""
+    """The difference of the best and the worst group, with an interval valid for any
+    choice of them."""
     differences: Mapping[str, Bounded]
-    """Of each other group: its score minus that of the best group; their intervals hold
-    at once."""
+    """Score of each other group minus that of the best; the intervals hold
+    simultaneously."""
 
     @property
     def detail(self) -> str:
@@ -71,7 +71,7 @@ class GroupSpread:
 def group_spreads(
     rows: Sequence[ScoreRow], design: Design, level: float
 ) -> tuple[GroupSpread, ...]:
-    """Return how far groups lie apart by each score of theirs that is compared."""
+    """Return the differences between groups by each score in `COMPARED`."""
     designs = Designs(design)
     return tuple(
         spread
@@ -81,7 +81,7 @@ def group_spreads(
 
 
 def _families(rows: Sequence[ScoreRow]) -> Iterator[list[ScoreRow]]:
-    """Yield rows that differ in their group alone."""
+    """Yield lists of rows that differ only in their group."""
     families: dict[Any, list[ScoreRow]] = {}
     for row in rows:
         if row.score in COMPARED and is_group(row.subset):
@@ -111,7 +111,7 @@ def _spread(
     pairs = len(names) * (len(names) - 1) // 2
     singly = bounded(1.0 - (1.0 - level) / len(names))
     paired = bounded(1.0 - (1.0 - level) / pairs)
-    # Larger is worse where a score is to be low; coverage below its aim is worse.
+    # Larger is worse if lower is better; coverage below its aim is worse.
     sign = -1.0 if shown[0].better == "lower" else 1.0
     worst = min(names, key=lambda name: sign * singly[name].value)
     best = max(names, key=lambda name: sign * singly[name].value)
@@ -152,7 +152,7 @@ def _bounded(
 
 
 def _of_worst(worst: str, singly: Mapping[str, Bounded], sign: float) -> Bounded:
-    """Return the value of the worst group, between the worst of both ends."""
+    """Return the value of the worst group, between the worst ends of all groups."""
     choose = min if sign > 0 else max
     low = choose(each.low for each in singly.values())
     high = choose(each.high for each in singly.values())

@@ -10,18 +10,18 @@ from qualms.shelf import names
 Kind = tuple[str, RowSettings]
 """A score and its settings."""
 SHOWN = 10
-"""Number of scores shown: the first ones that a file has."""
+"""Number of scores shown."""
 
 
 class MainScore(NamedTuple):
-    """A score, with certain settings where it has several."""
+    """A score, with settings that choose among its rows."""
 
     score: str
     settings: Mapping[str, str] = {}
     every: bool = False
-    """Whether all fitting rows are shown, since a user chose them; else the first."""
+    """True to show all fitting rows, because a user chose them; else the first only."""
     beside: bool = False
-    """Whether the computed uncertainty stands beside one of the file's own."""
+    """True to show the computed uncertainty beside one of the file's own."""
 
     def fits(self, row: ScoreRow) -> bool:
         """Return whether `row` is of this score."""
@@ -106,8 +106,9 @@ def main_kinds(
 ) -> list[Kind]:
     """Return the main scores among `rows`, with their settings.
 
-    Scores from outside the package are always among them. What judges an uncertainty is
-    of the one that is named, if one is, and the AURC of the computed one stands beside.
+    Scores from outside the package are always included. Scores that judge an
+    uncertainty are those of `uncertainty`, if not '', and the AURC of the computed one
+    is added.
     """
     outside = [MainScore(name) for name in names("scores")]
     chosen: dict[Kind, None] = {}

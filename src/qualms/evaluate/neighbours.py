@@ -1,7 +1,7 @@
-"""Whether the nearest neighbours of embeddings are right: in their file, or a gallery.
+"""Nearest neighbours of embeddings, in their file or in a gallery.
 
-Items of known classes are the queries. Without a gallery their neighbours are sought
-among themselves, and upstream items, whose classes the network knows, take no part.
+Items of known classes are the queries. Without a gallery, neighbours are searched among
+the queries; upstream items, whose classes the network knows, are left out.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from qualms.scores.retrieval import Retrieved, retrieved
 
 
 def query_items(predictions: Predictions, gallery: Predictions | None) -> Index:
-    """Return the rows of the items whose neighbours are sought.
+    """Return the rows of the items whose neighbours are searched.
 
     Raises:
         ValueError: If there are too few.
@@ -43,7 +43,7 @@ def retrieved_items(
     if gallery is None:
         arrays = predictions.arrays
         return retrieved(arrays["embedding"][rows], arrays["target"][rows])
-    # Items of a gallery are neighbours of many items, but have no neighbours sought.
+    # Neighbours in a gallery are no queries, so no two queries form a pair.
     hits = scores.hits_within(right_ranks_of(predictions, rows, gallery), 1)
     return Retrieved(hits, np.arange(len(hits)))
 
@@ -51,7 +51,7 @@ def retrieved_items(
 def right_ranks_of(
     predictions: Predictions, rows: Index, gallery: Predictions | None
 ) -> scores.RightRanks:
-    """Return where the nearest item of its class stands for each item at `rows`."""
+    """Return the rank of the nearest item of the same class for each item at `rows`."""
     return scores.right_ranks(**_search(predictions, rows, gallery)._asdict())
 
 
@@ -63,7 +63,7 @@ def average_precisions_of(
 
 
 class _NeighbourSearch(NamedTuple):
-    """Queries and where their neighbours are sought, as scores take them."""
+    """Queries and their gallery, as arguments of scores."""
 
     embedding: NDArray[np.float32]
     target: NDArray[np.int64]
@@ -74,7 +74,7 @@ class _NeighbourSearch(NamedTuple):
 def _search(
     predictions: Predictions, rows: Index, gallery: Predictions | None
 ) -> _NeighbourSearch:
-    """Return the items at `rows` and their gallery."""
+    """Return the queries at `rows` and their gallery."""
     embedding, target = predictions.arrays["embedding"], predictions.arrays["target"]
     if gallery is None:
         return _NeighbourSearch(embedding[rows], target[rows])
@@ -87,9 +87,9 @@ def _search(
 def gallery_classes(
     predictions: Predictions, gallery: Predictions
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the classes of items and gallery in the same numbers.
+    """Return the classes of items and gallery with common numbers.
 
-    Classes that both files name are the same where their names are.
+    If both files name their classes, classes with equal names get equal numbers.
 
     Raises:
         ValueError: If an item is in the gallery, or one file names its classes and the
@@ -116,7 +116,7 @@ def gallery_classes(
 
 
 def _number(gallery: Predictions, target: int, names: dict[str, int]) -> int:
-    """Return the number of a class of the gallery among those of both files."""
+    """Return the common number of a class of the gallery."""
     if target < 0:
         return target
     return names.setdefault(gallery.header.class_name(target), len(names))

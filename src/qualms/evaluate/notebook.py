@@ -1,7 +1,7 @@
 """Results in a notebook: HTML tables with intervals drawn, and frames of pandas.
 
-There is no script and no style sheet, which notebooks that are not trusted leave out.
-Drawings have the colour of the text, so that they are seen in a dark theme.
+The HTML has no script and no style sheet, which untrusted notebooks remove. Drawings
+have the colour of the text, so that they are visible in a dark theme.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from qualms.inference import WithInterval
 
 SIGNS = {"yes": "✓", "no": "✗"}
-"""Signs of answers; others have a question mark."""
+"""Signs of answers; other answers have a question mark."""
 _WIDTH, _MARGIN = 96, 4
 
 
@@ -55,9 +55,9 @@ def with_intervals(
     """Return the cells of a row, with intervals drawn on one scale.
 
     Args:
-        texts: What stands in the cells.
+        texts: Texts of the cells.
         numbers: Their numbers; None for a cell without one.
-        at: A value that is marked on the scale, such as no difference.
+        at: A value that is marked on the scale, such as 0 for differences.
     """
     ends = [] if at is None else [at]
     for number in filter(None, numbers):
@@ -119,7 +119,7 @@ def pandas_frame(data: Any, *, instead: str) -> Any:
 
     Args:
         data: Columns by name, or a list of rows.
-        instead: What the error tells to do without pandas.
+        instead: Remedy in the error message for a system without pandas.
 
     Raises:
         ImportError: If pandas is not installed.

@@ -1,4 +1,4 @@
-"""What a user asks about thresholds, and what the results say about each of them."""
+"""Options for thresholds of two classes, and the record of each threshold."""
 
 import math
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ RuleKind = Literal[
 ]
 YesNo = Literal["yes", "no", "cannot be told", "not asked"]
 ANY = "any threshold"
-"""Rule of the answer that is about the whole ROC curve."""
+"""Rule of the answer about the whole ROC curve."""
 MEETS = ("sensitivity", "specificity", "ppv", "npv")
 """Scores that a target may be set for."""
 _FORMS = (
@@ -29,33 +29,33 @@ _FORMS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdRule:
-    """How a threshold is found."""
+    """A rule that chooses a threshold."""
 
     kind: RuleKind
     value: float
     """The threshold, the rate to reach, or the cost of a miss; nan for Youden's."""
     text: str
-    """As the user wrote it: the setting `threshold` of its rows."""
+    """Text of the user: the setting `threshold` of its rows."""
 
     @property
     def chosen(self) -> bool:
-        """Whether it needs validation items."""
+        """True if the rule needs validation items."""
         return self.kind != "given"
 
     @property
     def promised(self) -> bool:
-        """Whether the rate is promised for new items."""
+        """True if the rate is promised for new items."""
         return self.kind.startswith("promised-")
 
     @property
     def rate(self) -> str:
-        """The rate that it is to reach: sensitivity, specificity, or ''."""
+        """The rate that the threshold must reach: sensitivity, specificity, or ''."""
         name = self.kind.removeprefix("promised-")
         return name if name in ("sensitivity", "specificity") else ""
 
 
 def threshold_rule(wanted: str | float) -> ThresholdRule:
-    """Return the rule that a number, or a text such as "sensitivity=0.9", asks for.
+    """Return the rule for a number, or for a text such as "sensitivity=0.9".
 
     >>> threshold_rule("sensitivity=0.9").kind, threshold_rule(0.3).text
     ('sensitivity', '0.3')
@@ -96,22 +96,22 @@ def _number(text: str) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointOptions:
-    """Which thresholds are judged, and how (docs/operating_points.md)."""
+    """Options for judging at thresholds (docs/operating_points.md)."""
 
     thresholds: tuple[str | float, ...] = ()
-    """Each a number, or a rule by which one is chosen on validation items:
-    sensitivity=0.9, specificity=0.8, youden, cost=5, promised-sensitivity=0.9."""
+    """Numbers, or rules that choose a threshold on validation items: sensitivity=0.9,
+    specificity=0.8, youden, cost=5, promised-sensitivity=0.9."""
     meets: Mapping[str, float] = field(default_factory=dict)
-    """Least sensitivity, specificity, ppv or npv that is asked for."""
+    """Required least values of sensitivity, specificity, ppv or npv."""
     prevalences: tuple[float, ...] = ()
-    """Shares of positive items for which PPV and NPV are given, too."""
+    """Further shares of positive items for which PPV and NPV are computed."""
     per_cluster: bool = False
-    """Also judge clusters, such as patients: one is called positive where any of its
-    items is, and is positive where any of its items is."""
+    """True to judge clusters, such as patients, too: a cluster is positive, or called
+    so, if any of its items is."""
     positive: tuple[int, ...] = ()
     """Classes that are positive; by default class 1 of two."""
     confidence: float = 0.9
-    """Of promises."""
+    """Confidence of promises."""
 
     def __post_init__(self) -> None:
         for wanted in self.thresholds:
@@ -145,12 +145,12 @@ class PointOptions:
 
     @property
     def whole_curve(self) -> bool:
-        """Whether it can be asked if any threshold meets the target."""
+        """True if the target can be checked for any threshold: it has both rates."""
         return {*self.meets} == {"sensitivity", "specificity"}
 
     @property
     def asked(self) -> bool:
-        """Whether anything is asked for."""
+        """True if there are thresholds or targets."""
         return bool(self.thresholds or self.meets)
 
 
@@ -183,17 +183,17 @@ class OperatingPoint:
     """A threshold, where it comes from, and whether it meets the target."""
 
     rule: str
-    """As in the setting `threshold` of rows; "any threshold" for the ROC curve."""
+    """The setting `threshold` of rows; "any threshold" for the ROC curve."""
     unit: str
-    """What is called positive: "item", or "cluster"."""
+    """Unit that is called positive: "item" or "cluster"."""
     subset: str
-    """Which items, as in rows of scores."""
+    """Name of the set of items, as in rows of scores."""
     threshold: float
-    """An item is called positive where its score is at or above it; nan for the ROC
-    curve, inf where none is called."""
+    """Least score of items that are called positive; nan for the ROC curve, inf if none
+    is called."""
     source: str
-    """Where the threshold comes from, in words."""
+    """Source of the threshold, in words."""
     answer: YesNo = "not asked"
-    """Whether the target is met."""
+    """Answer whether the target is met."""
     because: str = ""
     """The numbers behind the answer, in a clause."""

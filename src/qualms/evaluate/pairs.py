@@ -1,7 +1,7 @@
-"""Every two files or rows beside each other: paired differences to any reference.
+"""Paired differences of every two files or rows.
 
-`compare` says which may be best and how far others lie from it. Here each one may be
-the reference, such as the network that is in use today.
+`compare` finds those that may be best and the differences to the best. Here any file or
+row may be the reference, such as the network that is in use today.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,11 +30,11 @@ class PairedDifference(NamedTuple):
     high: float
     p: float
     reason: str = ""
-    """Why it has no interval."""
+    """Reason for having no interval; '' if it has one."""
 
     @property
     def reversed(self) -> "PairedDifference":
-        """The reference minus the row."""
+        """The opposite difference: the reference minus the row."""
         return PairedDifference(
             self.reference,
             self.row,
@@ -50,19 +50,19 @@ class PairedScore(NamedTuple):
     """One score of several files or rows, with the difference of every two of them."""
 
     labels: Labels
-    """Subset, score and settings; of a benchmark also those of its data."""
+    """Subset, score and settings; in a benchmark also the labels of the data."""
     label: str
     better: Better
     values: Mapping[str, float]
-    """By file or row."""
+    """Values by file or row."""
     differences: tuple[PairedDifference, ...]
-    """Paired over items, one for each two."""
+    """Differences, paired over items, of every two files or rows."""
     aim: float | None = None
-    """The best value, where that is neither the lowest nor the highest; differences are
+    """The best value, if it is neither the lowest nor the highest; differences are then
     those of the distances from it."""
 
     def difference(self, row: str, reference: str) -> PairedDifference | None:
-        """Return `row` minus `reference`; None where they were not compared."""
+        """Return `row` minus `reference`; None if they were not compared."""
         for each in self.differences:
             if (each.row, each.reference) == (row, reference):
                 return each
@@ -72,7 +72,7 @@ class PairedScore(NamedTuple):
 
     @property
     def compared(self) -> str:
-        """What the differences are of: the score, or its distance from an aim."""
+        """Name of the compared number: the score, or its distance from an aim."""
         if self.aim is None:
             return self.label
         return f"{self.label}, distance from {self.aim:g}"
@@ -113,7 +113,7 @@ def paired_score(
     values: Mapping[str, float],
     pairs: Mapping[tuple[str, str], PairDifference],
 ) -> PairedScore:
-    """Return the differences of a column as a record."""
+    """Return the record of the differences in a column."""
     return PairedScore(
         labels=labels,
         label=about(entry.score).label,

@@ -1,4 +1,4 @@
-"""Protocols of benchmarks, and the ordinary one."""
+"""Protocols of benchmarks, and the default protocol."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -16,17 +16,16 @@ from qualms.wording import plural
 
 
 class AbsentError(Exception):
-    """A number cannot be computed; the message says why."""
+    """The error of a number that cannot be computed; the message says why."""
 
 
 class Beside(NamedTuple):
-    """The repeat of another row that has the same seeds, on the same variant."""
+    """The repeat of another row with the same seeds, on the same variant."""
 
     at: Labels
     """The settings of the other line."""
     read: Callable[[str], Predictions]
-    """Read its pooled predictions of a split; raises `AbsentError` where a run is
-    missing."""
+    """Reads its pooled predictions of a split; raises `AbsentError` without a run."""
 
 
 def _nothing_beside(_row: str) -> Sequence[Beside]:
@@ -34,21 +33,21 @@ def _nothing_beside(_row: str) -> Sequence[Beside]:
 
 
 class Repeat(NamedTuple):
-    """One pooled repeat of one line: what a protocol judges."""
+    """One pooled repeat of one line, which a protocol judges."""
 
     line: Line
     read: Callable[[str], Predictions]
-    """Read the pooled predictions of a split."""
+    """Reads the pooled predictions of a split."""
     options: ScoreOptions
     every: Callable[[str], Sequence[Predictions]] | None = None
-    """Read the pooled predictions of a split in every repeat of the line, including
-    this one; None where there is no other."""
+    """Reads the pooled predictions of a split in all repeats of the line, this one
+    included; None if this is the only repeat."""
     beside: Callable[[str], Sequence[Beside]] = _nothing_beside
-    """Find the repeats of the row with that name that have these seeds, one for each of
+    """Returns the repeats with these seeds of the row with this name, one for each of
     its lines."""
     part_of: int | None = None
-    """The number of the repeat that it is a part of, a pool without one of its runs:
-    of such a part only values are read, by the right rule."""
+    """Number of the repeat of which it is a part, a pool without one of its runs. Only
+    the values of such a part are used, not those as published."""
 
 
 def _no_notes(_plan: RunPlan, _options: ScoreOptions) -> tuple[str, ...]:
@@ -57,17 +56,17 @@ def _no_notes(_plan: RunPlan, _options: ScoreOptions) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol:
-    """How the repeats of a benchmark are judged."""
+    """Functions that judge the repeats of a benchmark."""
 
     judge: Callable[[Repeat], Judgement]
-    """Return the entries of one repeat, with curves; raise `AbsentError` where the
-    predictions do not have what they need."""
+    """Returns the entries and curves of one repeat; raises `AbsentError` if the
+    predictions lack something that they need."""
     notes: Callable[[RunPlan, ScoreOptions], tuple[str, ...]] = _no_notes
-    """Return notes for readers of the tables."""
+    """Returns notes for readers of the tables."""
 
 
 def protocol_of(benchmark: Benchmark) -> Protocol:
-    """Return the protocol that a benchmark names, or the ordinary one of its task."""
+    """Return the protocol of a benchmark, or the default one of its task."""
     if benchmark.protocol is None:
         return Protocol(judge=judge_by_task, notes=_unjudged)
     protocol = benchmark.protocol()
@@ -80,7 +79,7 @@ def protocol_of(benchmark: Benchmark) -> Protocol:
 
 
 def _unjudged(plan: RunPlan, _options: ScoreOptions) -> tuple[str, ...]:
-    """Return a note on splits that runs predict, and the ordinary protocol skips."""
+    """Return a note on predicted splits that the default protocol does not judge."""
     read = {
         split
         for variant in plan.variants
@@ -103,9 +102,9 @@ def _unjudged(plan: RunPlan, _options: ScoreOptions) -> tuple[str, ...]:
 
 
 def judge_by_task(repeat: Repeat) -> Judgement:
-    """Judge all scores of the task on the test items, shifted ones among them.
+    """Judge all scores of the task on the test items, including shifted ones.
 
-    The split `val` is used for recalibration, where runs predict it.
+    The split `val` is used for recalibration if runs predict it.
     """
     variant = repeat.line.variant
     shifted = _shifted_split(variant)
@@ -117,14 +116,14 @@ def judge_by_task(repeat: Repeat) -> Judgement:
 
 
 def _shifted_split(variant: Variant) -> str:
-    """Return the split whose items are judged as shifted ones."""
+    """Return the split with the shifted items."""
     return variant.shifted or f"{variant.test}/shifted"
 
 
 def _joined(inside: Predictions, outside: Predictions) -> Predictions:
-    """Join both splits as one file, the items of the second marked as shifted.
+    """Join both splits as one file, with the items of the second marked as shifted.
 
-    An item of both, such as a corrupted one, is drawn once: it is a cluster.
+    An item of both splits, such as a corrupted one, forms a cluster: it is drawn once.
     """
     inside, outside = (_with_known(one, (inside, outside)) for one in (inside, outside))
     shared = [name for name in inside.arrays if name in outside.arrays]
@@ -150,12 +149,16 @@ def _joined(inside: Predictions, outside: Predictions) -> Predictions:
 
 
 def _share_items(one: Predictions, other: Predictions) -> bool:
-    ours, theirs = one.get("item"), other.get("item")
-    return ours is not None and theirs is not None and bool(np.isin(ours, theirs).any())
+    items, other_items = one.get("item"), other.get("item")
+    return (
+        items is not None
+        and other_items is not None
+        and bool(np.isin(items, other_items).any())
+    )
 
 
 def _with_known(one: Predictions, both: Sequence[Predictions]) -> Predictions:
-    """Spell out the array 'known' of a split, where either split has one."""
+    """Add the array 'known' to a split without it, if the other split has one."""
     if "known" in one.arrays or all("known" not in other.arrays for other in both):
         return one
     return replace(one, arrays={**one.arrays, "known": np.ones(one.n, np.bool_)})

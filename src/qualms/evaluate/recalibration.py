@@ -1,8 +1,8 @@
 """Scores that were calibrated on validation items: influences, and weights of items.
 
 The offset that widens intervals and the threshold that accepts items are order
-statistics of validation items. Other validation items would give other ones, so the
-scores depend on both samples. Validation items are numbered first, then test items.
+statistics of validation items. They vary with these items, so the scores depend on both
+samples. Validation items are numbered first, then test items.
 """
 
 from collections.abc import Callable
@@ -26,18 +26,18 @@ NEWTON_STEPS = 100
 
 
 class Forecasts(NamedTuple):
-    """What predictions say about the items of a split before calibration, all (N,)."""
+    """Predictions for the items of a split before calibration, all (N,)."""
 
     point: Array
     lower: Array
     upper: Array
     target: Array
     select: Array
-    """Larger for items to leave out; all 0 where none is."""
+    """Selection score, larger for items to leave out; all 0 to keep all items."""
 
     def outside(self) -> Array:
-        """Return how far targets lie outside their intervals."""
-        # Ends may be infinite here, where validation has too little that is alike.
+        """Return the distances of targets from their intervals, negative inside."""
+        # Ends may be infinite if validation has too few items of a kind.
         return np.maximum(self.lower - self.target, self.target - self.upper)
 
     def error(self) -> Array:
@@ -54,9 +54,9 @@ def recalibrated_influences(
 ) -> dict[str, Callable[[], Influence]]:
     """Return by score the influence of validation and then of test items.
 
-    Intervals are widened to coverage 1 - `alpha` on the validation items, and `rate` of
-    these are accepted. Scores are of validation items (val_...), and of the test items
-    that are accepted (test_...).
+    Intervals are widened to coverage 1 - `alpha` on the validation items, and a share
+    `rate` of these is accepted. Scores are those of validation items (val_...) and of
+    accepted test items (test_...).
     """
     items = len(val.target)
     offset = OrderStatistic(val.outside(), rank_reaching(1 - alpha, items + 1))
@@ -101,7 +101,7 @@ def _reordered(at: Callable[..., Influence], *thresholds: OrderStatistic) -> Inf
 
 
 def _val_length(length: Array, offset: OrderStatistic) -> Influence:
-    """Return the influence of validation items, by their length and the offset."""
+    """Return the influence of validation items through their length and the offset."""
     influence = quantile_influence(lambda q: mean_influence(length + 2 * q), [offset])
     if influence.values is None:
         return influence
@@ -119,7 +119,7 @@ def _padded(influence: Influence, *, after: int) -> Influence:
 
 
 def logistic_log_odds(features: Array, positive: Flags) -> Array:
-    """Return the log odds (N,) that logistic regression gives items to be positive.
+    """Return the log odds (N,) of positive items by logistic regression.
 
     `features` are (N, D). The squares of the weights, but not of the intercept, are
     added to twice the loss: scikit-learn's `LogisticRegression` with its default

@@ -29,31 +29,31 @@ class ScoreRow:
     """The function in `qualms.scores` that gave the value."""
     label: str
     subset: str
-    """Which items: all, in_domain, shifted, balanced, or group=<name>."""
+    """Set of items: all, in_domain, shifted, balanced, or group=<name>."""
     settings: Mapping[str, Any]
-    """Uncertainty, interval rule or recalibration; {} where there is only one."""
+    """Uncertainty, interval rule or recalibration; {} if there is only one."""
     better: Better
     value: float
     low: float
     high: float
     n: int
     why: str = ""
-    """Why the value is undefined, or a remark that belongs beside it."""
+    """Reason why the value is undefined, or a remark on it."""
     method: str = ""
-    """How the interval was made."""
+    """Description of the construction of the interval."""
     no_interval: str = ""
-    """Why there is none, where the value is defined."""
+    """Reason for having no interval, if the value is defined."""
     entry: Entry | None = field(default=None, repr=False, compare=False)
     """The entry, for comparisons with other files."""
 
     @property
     def detail(self) -> str:
-        """The values of the settings, as tables show them."""
+        """Values of the settings, as tables show them."""
         return values_text(self.settings)
 
     @property
     def key(self) -> RowKey:
-        """Score, subset and settings: rows of two files with the same are compared."""
+        """Score, subset and settings: rows of files with equal keys are compared."""
         return (self.score, self.subset, tuple(self.settings.items()))
 
 
@@ -66,4 +66,4 @@ class Answer:
     because: str
     """The numbers, in a clause."""
     words: str = ""
-    """Printed instead of yes or no where these would claim too much."""
+    """Words that replace yes or no where these would claim too much."""

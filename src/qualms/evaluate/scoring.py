@@ -41,13 +41,13 @@ from qualms.wording import plural
 
 Source = str | Path | Mapping[str, Any] | Frame | Predictions
 ScoreSource = Source | Estimator
-"""What `score` takes: predictions, or what predicts."""
+"""Source of predictions for `score`: predictions, or an estimator."""
 TaskJudge = Callable[[Predictions, Predictions | None, ScoreOptions], Judgement]
 
 LARGEST = 1e70
-"""Fourth powers and sums of larger numbers would not be finite."""
+"""Largest number whose fourth powers and their sums are finite."""
 LONGEST = 40
-"""Longest text that distinguishes runs of the same name; else their files do."""
+"""Longest text that distinguishes runs of one name; beyond, their paths do."""
 NO_GROUPS = "scores by group need an array 'group', and there is none"
 PAIRED = ("item", "target", "cluster", "shifted", "known")
 """Arrays that show whether two files hold the same items."""
@@ -89,8 +89,8 @@ def score(  # noqa: PLR0913 - the options of the command
         val: Validation predictions of the same run; recalibration, conformal offsets,
             selection thresholds and Platt scaling are fitted on them.
         options: Resamples, level, seed, groups; by default those of `ScoreOptions`.
-        task: The task of the arrays, where that is ambiguous.
-        logits: The class scores are logits; never guessed.
+        task: The task of the arrays, if that is ambiguous.
+        logits: True if the class scores are logits; never guessed.
         renormalise: Divide the class probabilities by their sums, e.g. percentages.
         name: Name of the file in tables.
         header: Header of a mapping of arrays, as in `qualms.predictions.build`.
@@ -221,9 +221,9 @@ class _SourceReader(NamedTuple):
     logits: bool
     renormalise: bool
     alpha: float | None
-    """None where the user did not say it."""
+    """Miscoverage; None unless the user stated it."""
     raters: Paths
-    """Folders of label maps, for what other programs wrote."""
+    """Folders of raters' label maps, for files of other programs."""
 
     def read(
         self, source: Source, header: Header | Mapping[str, Any] | None = None
@@ -243,14 +243,14 @@ class _SourceReader(NamedTuple):
         )
 
     def _other_alpha(self, predictions: Predictions) -> tuple[str, ...]:
-        """Return a note where the header has another alpha than the user said."""
-        stated = predictions.header.alpha
-        if predictions.task != "regression" or stated is None:
+        """Return a note if the header states another alpha than the user."""
+        in_header = predictions.header.alpha
+        if predictions.task != "regression" or in_header is None:
             return ()
-        if self.alpha in (None, stated):
+        if self.alpha in (None, in_header):
             return ()
         return (
-            f"the header of {predictions.source} states alpha {stated:g}, which is "
+            f"the header of {predictions.source} states alpha {in_header:g}, which is "
             f"used, and not {self.alpha:g}",
         )
 
@@ -358,7 +358,7 @@ def _row(estimate: Estimated) -> ScoreRow:
 def _without_predictions(
     predictions: Predictions, drawn: NDArray[np.float64] | None
 ) -> Predictions:
-    """Return the arrays that identify items, without anything large."""
+    """Return the arrays that identify items, without any large ones."""
     arrays = {
         name: array
         for name, array in predictions.arrays.items()
@@ -376,7 +376,7 @@ def _name_of(predictions: Predictions) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """Results of one or more files, and how they compare."""
+    """Results of one or more files, and their comparison."""
 
     results: tuple[Results, ...]
     comparison: Comparison | None = None
@@ -475,7 +475,7 @@ def _paths(name: str, files: str | Path | Sequence[str | Path]) -> list[Path]:
 
 
 class _OneOrder:
-    """Puts items of the same names in the order of the first file, to pair them."""
+    """Puts items with equal names in the order of the first file, to pair them."""
 
     def __init__(self) -> None:
         self._first: Predictions | None = None
@@ -516,7 +516,7 @@ def _run_name(header: Header) -> str:
 def _unique_names(
     names: Sequence[str], results: Sequence[Results], files: Sequence[Path]
 ) -> list[str]:
-    """Return `names`, each equal one followed by what differs."""
+    """Return `names`; equal ones are followed by the differences of the files."""
     unique = list(names)
     for name in [n for n, count in Counter(names).items() if count > 1]:
         equal = [number for number, each in enumerate(names) if each == name]
@@ -529,7 +529,7 @@ def _unique_names(
 
 
 def _differences(headers: Sequence[Header]) -> list[str]:
-    """Return what differs in each header; [] unless short texts distinguish all."""
+    """Return the differences of the headers; [] unless short texts distinguish all."""
     fields: list[dict[str, Any]] = [
         {
             "": header.method,
@@ -549,7 +549,7 @@ def _differences(headers: Sequence[Header]) -> list[str]:
 
 
 def _path_names(files: Sequence[Path]) -> list[str]:
-    """Return the shortest ends of the paths that differ, else their numbers."""
+    """Return the shortest ends of the paths that differ, else numbers."""
     for depth in range(1, 12):
         names = ["/".join(file.with_suffix("").parts[-depth:]) for file in files]
         if len(set(names)) == len(names):

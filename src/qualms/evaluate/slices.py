@@ -20,9 +20,9 @@ def disputed_slices(
     subsets: Mapping[str, Index],
     measures: Callable[[Maps], Mapping[str, Map]],
 ) -> Iterator[MapSlice]:
-    """Yield the item of each subset whose raters disagree most, the first if tied.
+    """Yield the item of each subset whose raters disagree most; the first of tied ones.
 
-    The choice depends on the raters only, so all methods show the same item.
+    The choice depends only on the raters, so all methods show the same item.
 
     Args:
         predictions: The segmented items.
@@ -104,7 +104,7 @@ def _slice(
 
 
 def _slice_index(spread: Array, raters: NDArray[Any]) -> int:
-    """Return the slice with most disagreement, or most foreground if there is none."""
+    """Return the index of the slice with most disagreement, else most foreground."""
     within = tuple(range(1, spread.ndim))
     sums = np.nansum(spread, axis=within)
     if not sums.any():

@@ -1,9 +1,9 @@
-"""Which items a table speaks of: all, in_domain, shifted, balanced, and groups.
+"""Sets of items in tables: all, in_domain, shifted, balanced, and groups.
 
-Where a file marks some of its items as shifted, results are about the in-domain ones,
-with the shifted ones beside them. A group is then divided likewise: its subsets are
-`in_domain/group=a`, `shifted/group=a` and `all/group=a`; else there is `group=a`. Where
-items are grouped by several arrays, `group/site=a` is of the array `group/site`.
+If a file marks some of its items as shifted, results are about the in-domain ones, with
+the shifted ones beside them. A group is then divided as well: its subsets are
+`in_domain/group=a`, `shifted/group=a` and `all/group=a`; else there is `group=a`. If
+several arrays group items, `group/site=a` is a group of the array `group/site`.
 """
 
 import re
@@ -24,16 +24,16 @@ class OfSubset(Protocol):
 
     @property
     def subset(self) -> str:
-        """Return which items it is about."""
+        """Name of the set of items that it is about."""
 
 
 T = TypeVar("T", bound=OfSubset)
 SIDE_BY_SIDE = ("in_domain", "shifted")
-"""What stands beside each other where a file marks shifted items."""
+"""Sets that are shown side by side if a file marks shifted items."""
 CHOICES = (*SIDE_BY_SIDE, "all")
-"""Sets of items that a user may ask for."""
+"""Sets of items that a user may choose."""
 _GROUP = re.compile(r"(?:(in_domain|shifted|all)/)?(group(?:/[^=]*)?)=(.*)", re.DOTALL)
-"""Which items, the array that groups them, and what it says of them."""
+"""Set of items, name of the array that groups them, and name of the group."""
 _WORDS = {
     "all": "every item",
     "in_domain": "items not marked as shifted",
@@ -78,7 +78,7 @@ def is_group(subset: str) -> bool:
 
 
 def group_name(subset: str) -> str:
-    """Return the name of the group: what its array says.
+    """Return the name of the group in its array; '' if the subset is no group.
 
     >>> group_name("shifted/group=a"), group_name("group/site=a")
     ('a', 'a')
@@ -88,7 +88,7 @@ def group_name(subset: str) -> str:
 
 
 def group_array(subset: str) -> str:
-    """Return the array that groups the items; '' where they are no group.
+    """Return the name of the array that groups the items; '' if they are no group.
 
     >>> group_array("shifted/group=a"), group_array("group/site=a"), group_array("all")
     ('group', 'group/site', '')
@@ -98,7 +98,7 @@ def group_array(subset: str) -> str:
 
 
 def subset_kind(subset: str) -> str:
-    """Return which items of a group, or of the file, are meant.
+    """Return the set of items in which the group lies, or the subset itself.
 
     >>> subset_kind("shifted/group=a"), subset_kind("group=a"), subset_kind("balanced")
     ('shifted', 'all', 'balanced')
@@ -108,12 +108,12 @@ def subset_kind(subset: str) -> str:
 
 
 def shown_subsets(available: Collection[str], *, wanted: str = "") -> tuple[str, ...]:
-    """Return which sets of items results show; the first is what they are about.
+    """Return the sets of items that results show; verdicts are about the first.
 
     Args:
         available: The subsets of a file that have scores.
-        wanted: What the user asked for; '' for in-domain items with the shifted ones
-            beside them, or all where the file does not mark some as shifted.
+        wanted: The set that the user chose; '' for in-domain items with the shifted
+            ones beside them, or all if the file does not mark some as shifted.
     """
     if wanted:
         return (wanted,)
@@ -128,12 +128,12 @@ def shown_things(
 ) -> tuple[T, ...]:
     """Return the things, such as scores, about the shown sets of items.
 
-    What exists for all items together only, such as an OOD score, is among them.
+    Things that exist only for all items together, such as OOD scores, are included.
 
     Args:
         things: Scores, curves or histograms.
         shown: Sets of items, from `shown_subsets`.
-        what: Returns what it is, whatever the items.
+        what: Returns a key of a thing that does not depend on its items.
     """
     things = list(things)
     divided = {what(thing) for thing in things if subset_kind(thing.subset) != "all"}
@@ -146,7 +146,7 @@ def shown_things(
 
 
 def require_subset(predictions: Predictions, wanted: str) -> None:
-    """Raise if a file does not have the set of items that the user asked for."""
+    """Raise unless a file has the set of items that the user chose."""
     if wanted in ("", "all"):
         return
     if not _some_shifted(predictions, known_items(predictions)):
@@ -168,7 +168,7 @@ def subsets(
 ) -> Mapping[str, Index]:
     """Return item indices by subset name; 'all' always comes first.
 
-    Items of no known class are in none of them.
+    Items of no known class are in no subset.
     """
     everyone = known_items(predictions)
     chosen: dict[str, Index] = {"all": everyone}
@@ -197,13 +197,12 @@ def group_arrays(predictions: Predictions) -> dict[str, NDArray[Any]]:
 def grouped(
     chosen: Mapping[str, Index], group: NDArray[Any], *, array: str = "group"
 ) -> dict[str, Index]:
-    """Return the indices of each group, of in-domain and shifted items apart.
+    """Return the indices of each group, separately for in-domain and shifted items.
 
     Args:
-        chosen: Item indices by subset, in-domain and shifted ones among them if there
-            are any.
+        chosen: Item indices by subset, including in-domain and shifted ones, if any.
         group: (N,) name of the group of each item.
-        array: Name of the array that says so.
+        array: Name of the array `group`.
     """
     kinds = (*SIDE_BY_SIDE, "all") if "shifted" in chosen else ("all",)
     groups: dict[str, Index] = {}
@@ -216,9 +215,9 @@ def grouped(
 
 
 def drawn_subsets(chosen: Mapping[str, Index]) -> dict[str, Index]:
-    """Return the subsets of which diagrams and histograms are drawn.
+    """Return the subsets for which diagrams and histograms are drawn.
 
-    Neither groups nor the balanced set, in which items stand twice, are among them.
+    Groups and the balanced set, which holds items twice, are left out.
     """
     return {
         subset: index
@@ -245,7 +244,7 @@ def known_items(predictions: Predictions) -> Index:
 
 
 def outside(predictions: Predictions) -> Flags | None:
-    """Return which items (N,) are shifted or of no known class; None without both."""
+    """Return a mask (N,) of shifted items and of no known class; None without both."""
     shifted, is_known = predictions.get("shifted"), predictions.get("known")
     marked = np.zeros(predictions.n, np.bool_)
     if shifted is not None:
@@ -258,7 +257,7 @@ def outside(predictions: Predictions) -> Flags | None:
 def unknown_notes(
     predictions: Predictions, *, in_ood_scores: bool = True
 ) -> tuple[str, ...]:
-    """Return a note on items of no known class; `in_ood_scores` if these count them."""
+    """Return a note on items of no known class; OOD scores use them if so stated."""
     is_known = predictions.get("known")
     count = 0 if is_known is None else int((~is_known).sum())
     if not count:
@@ -273,10 +272,10 @@ def unknown_notes(
 
 
 def design_of(predictions: Predictions, *kinds: Flags | None) -> Design:
-    """Return how the items of a file were drawn: in-domain and shifted apart.
+    """Return the sampling design of a file, with in-domain and shifted samples.
 
-    `kinds` tell further samples apart, such as upstream and downstream items. Items of
-    no known class are a sample of their own.
+    `kinds` separate further samples, such as upstream and downstream items. Items of no
+    known class are a sample of their own.
     """
     sample = np.zeros(predictions.n, np.int64)
     for kind in (predictions.get("shifted"), predictions.get("known"), *kinds):
@@ -297,7 +296,7 @@ def rebalanced(group: NDArray[Any], shifted: Flags, *, seed: int = 0) -> Index |
     >>> np.bincount(drawn)
     array([7500, 2500])
     """
-    # Scoring a file needs no datasets, and should not wait for them.
+    # Imported here because scoring a file needs no datasets.
     from qualms.datasets import rebalanced_rows
 
     names, counts = np.unique(group[~shifted], return_counts=True)

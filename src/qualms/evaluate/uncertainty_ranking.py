@@ -18,7 +18,7 @@ from qualms.results import summary
 from qualms.study import Line
 
 UNCERTAINTY = "uncertainty"
-"""The label that says which uncertainty a number is of."""
+"""The label with the uncertainty of a number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +40,9 @@ class UncertaintyRanking:
     members: tuple[RankedUncertainty, ...]
     """The best, and those that cannot be told apart from it."""
     compared: tuple[RankedUncertainty, ...]
-    """All of them."""
+    """All uncertainties that were compared."""
     reason: str = ""
-    """Why nothing can be claimed; '' where something can."""
+    """Reason for comparing nothing; '' if uncertainties are compared."""
 
     def may_be_best(self, row: str, uncertainty: Label | None) -> bool:
         """Return whether an uncertainty cannot be told apart from the best."""
@@ -58,7 +58,7 @@ def uncertainty_rankings(
     design: Design,
     options: ScoreOptions,
 ) -> list[UncertaintyRanking]:
-    """Rank the uncertainties of all rows, by each score that has several of a row.
+    """Rank the uncertainties of all rows, by each score with several for one row.
 
     Args:
         numbers: the lines of a variant, each with its numbers.

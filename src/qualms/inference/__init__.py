@@ -1,9 +1,9 @@
-"""How sure a score is: intervals from the influence of each item.
+"""Confidence intervals of scores, from the influence of each item.
 
-`influence_of(score, *arrays)` says what each item contributes, `interval_of` turns it
-into an interval over items, clusters, samples and repeats of a row,
+`influence_of(score, *arrays)` computes the contribution of each item, `interval_of`
+turns it into an interval over items, clusters, samples and repeats of a row,
 `influence_difference` compares two rows on the same items, `difference_of_samples` two
-of different items, and `confidence_set` says which rows of a table may be the best.
+of different items, and `confidence_set` finds the rows of a table that may be the best.
 """
 
 from qualms.inference._design import (

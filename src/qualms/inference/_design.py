@@ -1,4 +1,4 @@
-"""How the items were drawn: in one sample or several, alone or in clusters."""
+"""The sampling design: items in one sample or several, alone or in clusters."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,18 +13,18 @@ from qualms.jit import jit
 
 
 class Spread(NamedTuple):
-    """The variance of a sum over independent units, and how well it is known."""
+    """The variance of a sum over independent units, and its degrees of freedom."""
 
     variance: float
     freedom: float
     """Satterthwaite's degrees of freedom of `variance`."""
     units: int
-    """How many independent units (clusters, or items) there are."""
+    """Number of independent units (clusters, or items)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Design:
-    """Which sample every item belongs to, and which cluster.
+    """The sample and the cluster of every item.
 
     Samples have sizes that were fixed beforehand, such as a set of in-domain and one of
     shifted images; clusters, such as patients, were drawn whole. Make it by
@@ -40,7 +40,7 @@ class Design:
     def of(self, index: Index) -> "Design":
         """Return the design of the items at `index`; an item twice there is one unit.
 
-        Clusters keep their numbers, so that a subset can be told from its file.
+        Clusters keep the numbers that they have in this design.
         """
         repeated = self.cluster is None and np.bincount(index).max() > 1
         cluster = index if repeated else _subset_codes(self.cluster, index)
@@ -65,13 +65,13 @@ class Design:
         return np.arange(self.items) if self.cluster is None else self.cluster
 
     def units(self) -> int:
-        """Return how many items or clusters were drawn."""
+        """Return the number of items or clusters that were drawn."""
         if self.cluster is None:
             return self.items
         return int(np.count_nonzero(np.bincount(self.cluster)))
 
     def parts(self, part: Index | None) -> Index | None:
-        """Return (N,) kinds of items, told apart by sample as well."""
+        """Return (N,) kinds of items; different samples have different kinds."""
         if part is None or self.sample is None:
             return self.sample if part is None else part
         return part * (int(self.sample.max()) + 1) + self.sample
@@ -100,7 +100,7 @@ class Design:
         return sums
 
     def _units_within(self, kind: Index, count: Index) -> Index:
-        """Return (parts,) how many units have items in each part, of which `count`."""
+        """Return the number (parts,) of units in each part, which has `count` items."""
         if self.cluster is None:
             return count
         clusters, kinds = int(self.cluster.max()) + 1, int(kind.max()) + 1

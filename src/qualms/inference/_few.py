@@ -1,4 +1,4 @@
-"""What few items, or few that are right or wrong, leave open about a difference."""
+"""Limits of comparisons with few items, or with few right or wrong ones."""
 
 from collections.abc import Iterable, Sequence
 
@@ -11,17 +11,17 @@ from qualms.scores.influence import Influence, Strata
 FEWEST_UNITS = 10
 """With fewer items, or clusters, no row is said to be better than another."""
 FEWEST_DIFFERENT = 10
-"""Where rows decide fewer items differently, one more is added to the spread."""
+"""With fewer items on which two rows differ, one more is added to the spread."""
 DIFFERENT_IN_STRATUM = 5
-"""As well as in each class where fewer items are decided differently."""
+"""The corresponding limit for the items of one class."""
 LEAST_INFLATION = 1.1
-"""A smaller factor on the variance leaves differences as they are."""
+"""Smallest factor on the variance that changes differences."""
 ROUNDING = 1e-10
 """Rows whose values differ by less, relative to their size, are equal."""
 
 
 def why_uncompared(rows: Iterable[Sequence[Influence]], design: Design) -> str:
-    """Return why no row can be said to be better; empty where one can be.
+    """Return why no row can be called better; empty if one can be.
 
     Every row is a list of its repeats.
     """
@@ -46,10 +46,10 @@ def unseen_variance(
 ) -> float:
     """Return the variance that one more item, decided differently, would add.
 
-    The spread of a difference says too little where rows differ in few decisions: half
+    The spread of a difference is too small where rows differ in few decisions: half
     an item is added in favour of each row (Agresti & Min, 2005). 0 where many differ,
     or where the score is not made of decisions. `change` (N,) is the mean influence of
-    the repeats `a` less that of `b`.
+    the repeats `a` minus that of `b`.
     """
     repeats = [*a, *b]
     if not all(np.any(repeat.step) for repeat in repeats):

@@ -21,10 +21,10 @@ from qualms.scores.smoothing import crossings, on_grid
 REPLICATES = 1_000
 SMOOTH_REPLICATES = 250
 LOWER_SHARE = 1.2
-"""The upper end is missed less often than it may be; the lower end takes that up."""
+"""Factor on the tail of the lower end, as the upper end is missed less than allowed."""
 FEW_NESTED, NESTED_SHARE = 1_000, 0.6
-"""Levels that lie within each other have gaps of one shape: of fewer items less of what
-may be missed is spent, for the noise of the gaps is taken at the observed shape."""
+"""With fewer items than `FEW_NESTED`, nested levels spend only this share of the error,
+because the noise of their gaps is taken at the observed shape."""
 HALVINGS = 14
 INVERTED = "inversion: sizes of the gaps that, with noise, give the observed error"
 NORM_BOUND = "norm bound: the error less that of the noise, and plus its spread"
@@ -41,16 +41,8 @@ def covariance(gaps: BinGaps, design: Design) -> Array:
     return cells if gaps.shares is None else gaps.shares.T @ cells @ gaps.shares
 
 
-def _tilt(gaps: BinGaps) -> Array:
-    """Return what an item of each cell adds to all cells, (cells, cells)."""
-    if gaps.tilt is not None:
-        return gaps.tilt
-    cells = len(gaps.total if gaps.shares is None else gaps.shares)
-    return np.zeros((cells, cells))
-
-
 def _of_items(gaps: BinGaps, design: Design) -> Array:
-    """Return the covariance of cells, of items that stand alone, within samples."""
+    """Return the covariance of cells over independent items, within samples."""
     tilt = _tilt(gaps)
     if design.sample is None:
         return _of_sample(gaps.cell, gaps.own, tilt)
@@ -59,6 +51,14 @@ def _of_items(gaps: BinGaps, design: Design) -> Array:
         inside = design.sample == part
         total += _of_sample(gaps.cell[inside], gaps.own[inside], tilt)
     return total
+
+
+def _tilt(gaps: BinGaps) -> Array:
+    """Return the contribution of an item of each cell to all cells, (cells, cells)."""
+    if gaps.tilt is not None:
+        return gaps.tilt
+    cells = len(gaps.total if gaps.shares is None else gaps.shares)
+    return np.zeros((cells, cells))
 
 
 def _of_sample(cell: Index, gap: Array, tilt: Array) -> Array:
@@ -74,16 +74,16 @@ def _of_sample(cell: Index, gap: Array, tilt: Array) -> Array:
 
 
 def _of_clusters(gaps: BinGaps, design: Design, cluster: Index) -> Array:
-    """Return the covariance of cells, of whole clusters, centred within samples."""
+    """Return the covariance of cells over clusters, centred within samples."""
     items, tilt = len(gaps.cell), _tilt(gaps)
     cells = len(tilt)
     sample = np.zeros(items, np.int64)
     if design.sample is not None:
-        # A set may lack a sample: shifted items hold none of the in-domain ones.
+        # A subset may lack a sample: shifted items hold none of the in-domain ones.
         sample = np.unique(design.sample, return_inverse=True)[1]
     size = np.bincount(sample)
-    # What a cluster adds to the gaps is linear in a few sums over its items: most
-    # are 0, so that all of them together are small.
+    # The contribution of a cluster to the gaps is linear in a few sums over its items.
+    # Most sums are 0, so the sparse matrix of all of them is small.
     place = [gaps.cell, cells + gaps.cell, 2 * cells + sample]
     value = [gaps.own, np.ones(items), np.ones(items)]
     sums = sparse.coo_array(
@@ -120,7 +120,7 @@ def inverted_ends(gaps: Array, covariance: Array, level: float) -> tuple[float, 
     noise = _noise(covariance)
     size = float(np.abs(gaps).sum())
     error = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    # Gaps as they stand, and less half a standard error: how much of them is noise?
+    # The observed gaps, and the same less half a standard error of noise.
     clear = np.sign(gaps) * np.maximum(np.abs(gaps) - error / 2.0, 0.0)
     shapes = [shape for shape in (gaps, clear) if np.abs(shape).sum() > 0.0]
     low = min(
@@ -145,14 +145,14 @@ def _noise(covariance: Array) -> Array:
 
 
 def _least(shape: Array, noise: Array, size: float, tail: float) -> float:
-    """Return smallest sum of gaps of this shape that reaches `size` often enough."""
+    """Return the least sum of gaps of this shape that reaches `size` often enough."""
     return _sought(
         shape, noise, lambda total: np.mean(total >= size) <= tail, size=size
     )
 
 
 def _most(shape: Array, noise: Array, size: float, tail: float) -> float:
-    """Return largest sum of gaps of this shape that stays below `size` often enough."""
+    """Return the largest sum of gaps of this shape that often stays below `size`."""
     return _sought(shape, noise, lambda total: np.mean(total <= size) > tail, size=size)
 
 

@@ -1,4 +1,4 @@
-"""How far other seeds may lie from those that were run.
+"""The spread of other seeds, estimated from those that were run.
 
 Seeds of a row are its repeats; repeats that pool several runs may share some of them,
 and of a single pool the runs are left out one at a time. A spread from few runs is
@@ -17,12 +17,12 @@ from qualms.inference._design import Spread
 from qualms.inference._shares import student_quantile
 
 FEWEST_FREEDOM = 2.0
-"""Degrees of freedom of a spread that says something: three seeds. With two, intervals
-of one row cover 88 %."""
+"""Fewest degrees of freedom of a useful spread: three seeds. With two, intervals of one
+row cover 88 %."""
 ONE_RUN = Spread(0.0, math.inf, 1)
-"""Of a single run, which says nothing about others."""
+"""The spread of a single run, which shows nothing about others."""
 SEED_STREAM = 2_011
-"""Keeps draws of seeds apart from those of items."""
+"""Number of the random stream of seeds; items have another stream."""
 Pools = Sequence[Collection[Hashable]]
 """The runs of each repeat."""
 
@@ -30,8 +30,8 @@ Pools = Sequence[Collection[Hashable]]
 def seed_spread(values: ArrayLike, pools: Pools = ()) -> Spread:
     """Return the spread of the mean of `values` (R,), one per seed or pool of runs.
 
-    To first order the score of a pool is a mean over its runs, so that pools that share
-    runs err together: their mean is known worse than that of as many other pools.
+    To first order the score of a pool is a mean over its runs, so that errors of pools
+    with shared runs are correlated: their mean varies more than that of separate pools.
 
     >>> seed_spread([1.0, 2.0, 3.0], [(0,), (1,), (2,)]).freedom
     2.0
@@ -64,7 +64,8 @@ def _shared(pools: Pools) -> Array:
 def left_out_spread(values: Iterable[ArrayLike]) -> Spread:
     """Return the spread of the mean of pools, by the jackknife over their runs.
 
-    `values` are those of each pool without each of its runs in turn; pools share none.
+    `values` are the scores of each pool without each of its runs in turn; pools share
+    no runs.
 
     >>> left_out_spread([[1.0, 2.0, 3.0]])
     Spread(variance=1.3333333333333333, freedom=2.0, units=3)
@@ -83,15 +84,15 @@ def left_out_spread(values: Iterable[ArrayLike]) -> Spread:
 
 
 def few_seeds(spread: Spread) -> bool:
-    """Return whether there are several runs, but too few to say how far others lie."""
+    """Return whether there are several runs, but too few to estimate their spread."""
     return not math.isinf(spread.freedom) and spread.freedom < FEWEST_FREEDOM
 
 
 def reach(level: float, parts: Iterable[Spread]) -> float:
-    """Return how far a sum of independent errors may lie, each by its own quantile.
+    """Return the reach of a sum of independent errors, each with its own quantile.
 
-    Added by squares. Satterthwaite's one quantile for all covers 90 % where three seeds
-    are skewed.
+    Reaches are added by squares. Satterthwaite's single quantile for the sum covers
+    only 90 % where three seeds are skewed.
     """
     reaches = [
         student_quantile(level, part.freedom) * math.sqrt(part.variance)
@@ -103,43 +104,42 @@ def reach(level: float, parts: Iterable[Spread]) -> float:
 
 
 class SeedNoise(NamedTuple):
-    """What other seeds would have added to the value of a row, in replicates."""
+    """Simulated contributions of other seeds to the value of a row."""
 
     noise: Array
     """(B,) around 0."""
     variance: Array
-    """(B,) that as many seeds would have been seen to have in each replicate."""
+    """(B,) variance that as many seeds would show in each replicate."""
     observed: float
-    """The variance that they were seen to have."""
+    """The variance that the seeds showed."""
 
 
 def seed_noise(
     spread: Spread, replicates: int, rng: np.random.Generator
 ) -> SeedNoise | None:
-    """Return what seeds of this spread add to replicates; None where they add nothing.
+    """Simulate seeds of this spread in replicates; None if their spread is 0.
 
-    The true variance is drawn half-way, in its logarithm, from the observed one to what
-    this leaves open: the former excludes too many of twelve equal rows of three seeds,
-    the latter hardly ever excludes any row.
+    The logarithm of the true variance is drawn half-way between the observed variance
+    and the range of variances that this leaves possible: the former excludes too many
+    of twelve equal rows of three seeds, the latter hardly ever excludes any row.
     """
     if spread.variance <= 0.0:
         return None
     freedom = spread.freedom
     open_to = rng.chisquare(freedom, replicates) / freedom
     true = spread.variance / np.sqrt(open_to)
-    seen = true * rng.chisquare(freedom, replicates) / freedom
-    return SeedNoise(
-        np.sqrt(true) * rng.standard_normal(replicates), seen, spread.variance
-    )
+    observed_variance = true * rng.chisquare(freedom, replicates) / freedom
+    noise = np.sqrt(true) * rng.standard_normal(replicates)
+    return SeedNoise(noise, observed_variance, spread.variance)
 
 
 def shared_seed_noise(
     values: ArrayLike, replicates: int, rng: np.random.Generator
 ) -> list[SeedNoise]:
-    """Return what other seeds add to rows (K, R) that the same R runs made.
+    """Simulate other seeds of rows (K, R) that share the same R runs.
 
-    A run that is better by one row may be better by all: such noise goes together, as
-    the deviations of the runs do. That of a row alone is as in `seed_noise`.
+    A run that is better on one row may be better on all: the noise of rows has the
+    correlation of their deviations. The noise of a single row is as in `seed_noise`.
     """
     array = np.asarray(values, dtype=np.float64)
     runs = array.shape[1]
@@ -148,10 +148,10 @@ def shared_seed_noise(
     freedom = runs - 1
     deviations = (array - array.mean(axis=1, keepdims=True)) / math.sqrt(runs * freedom)
     wider = 1.0 / np.sqrt(rng.chisquare(freedom, replicates) / freedom)
-    seen = wider * rng.chisquare(freedom, replicates) / freedom
+    ratio = wider * rng.chisquare(freedom, replicates) / freedom
     noise = np.sqrt(wider) * (deviations @ rng.standard_normal((runs, replicates)))
     observed = np.square(deviations).sum(axis=1)
     return [
-        SeedNoise(each, variance * seen, float(variance))
+        SeedNoise(each, variance * ratio, float(variance))
         for each, variance in zip(noise, observed, strict=True)
     ]

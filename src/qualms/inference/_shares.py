@@ -1,6 +1,6 @@
-"""Intervals of shares that hold near 0 and 1.
+"""Intervals of shares that are valid near 0 and 1.
 
-Of one share, of shares in strata, and of a share above a quantile of other items.
+They are for one share, shares in strata, and a share above a quantile of other items.
 """
 
 import math
@@ -33,7 +33,7 @@ def wilson_ends(share: Array, size: Array, z: float) -> tuple[Array, Array]:
     centre = (share + about / 2.0) / (1.0 + about)
     half = np.sqrt(share * (1.0 - share) * about + about * about / 4.0)
     half /= 1.0 + about
-    # Rounding must not take away the end of the range where nothing else was seen.
+    # Rounding must not exclude 0 or 1 where the share is 0 or 1.
     low = np.where(share <= 0.0, 0.0, np.maximum(0.0, centre - half))
     high = np.where(share >= 1.0, 1.0, np.minimum(1.0, centre + half))
     return low, high
@@ -44,9 +44,9 @@ def exact_interval(
 ) -> tuple[float, float]:
     """Return the exact binomial interval of the share of `hit` (N,), true or false.
 
-    Clopper and Pearson's (1934) interval. It covers at least as often as it says,
-    where Wilson's does so on average. With clusters, it is that of as many independent
-    items as have the standard error of the share (Korn & Graubard, 1998).
+    Clopper and Pearson's (1934) interval. It covers at least as often as stated, where
+    Wilson's does so on average. With clusters, it is the interval of as many
+    independent items as would have this standard error (Korn & Graubard, 1998).
 
     >>> [round(end, 4) for end in exact_interval([1] * 9 + [0])]
     [0.555, 0.9975]
@@ -77,8 +77,9 @@ def exact_ends(
         share: Shares of hits.
         items: Items of each share, one or more.
         level: Level of the intervals.
-        variance: Of each share over draws of clusters; None: the items are independent.
-        units: Clusters of each share; given with `variance`.
+        variance: Variance of each share over draws of clusters; None for independent
+            items.
+        units: Number of clusters of each share; required with `variance`.
     """
     size = items.astype(np.float64)
     if variance is not None and units is not None:
@@ -94,7 +95,7 @@ def exact_ends(
 def _exact_size(
     share: Array, items: Array, level: float, variance: Array, units: Array
 ) -> Array:
-    """Return how many independent items have these variances; 0 for a single unit."""
+    """Return the number of independent items with this variance; 0 for one unit."""
     product = share * (1.0 - share)
     # Rounding leaves a trace of error where all items agree.
     agreed = (variance < 1e-24) | (product < 1e-12)
@@ -107,14 +108,14 @@ def _exact_size(
 
 
 def effective_size(share: float, spread: Spread, items: float) -> float:
-    """Return how many independent items would estimate the share equally well.
+    """Return the number of independent items that would estimate the share as well.
 
-    Where the spread is 0, as many as there are units: no more can be said.
+    Where the spread is 0, it is the number of units.
     """
     variance = share * (1.0 - share)
     if spread.variance <= 0.0 or variance <= 1e-12:
         return float(min(spread.units, items))
-    # The variance was scaled up for the mean taken from it; Wilson's is not.
+    # The variance is corrected for its estimated mean; Wilson's is not.
     size = variance / spread.variance * spread.units / max(spread.units - 1, 1)
     return max(1.0, min(size, float(items)))
 
@@ -143,7 +144,7 @@ def strata_ends(strata: Strata, design: Design, level: float) -> tuple[float, fl
 
 
 def strata_method(strata: Strata) -> str:
-    """Return how `strata_ends` makes the interval, in words."""
+    """Describe how `strata_ends` makes the interval."""
     if strata.summary == "least":
         return "Wilson's interval in every stratum, all at once (Bonferroni)"
     if np.count_nonzero(np.bincount(strata.stratum)) == 2:
@@ -173,7 +174,7 @@ def _shrunk(share: Array, size: Array, level: float) -> tuple[float, float]:
 
 
 def _sizes_of_strata(design: Design, strata: Strata, count: Index) -> Array:
-    """Return the number of independent items that each stratum is worth."""
+    """Return the effective number of independent items in each stratum."""
     sizes = count.astype(np.float64)
     if design.cluster is None:
         return sizes
@@ -216,7 +217,7 @@ def exceedance_ends(
     wilson_low, wilson_high = wilson(value, negatives, level)
     down = math.hypot(value - low, value - wilson_low)
     up = math.hypot(high - value, wilson_high - value)
-    # With few distinct scores the rate jumps, and its error is that after the jump.
+    # With few distinct scores the rate jumps; its error is the one after the jump.
     jumped = wilson(likely, negatives, level)[0]
     return max(0.0, min(value - down, jumped)), min(1.0, value + up)
 
@@ -227,8 +228,8 @@ def rate_ratio_ends(
     """Return the ends of the interval of a score of the ratio of two rates.
 
     Wilson's intervals of both rates are combined by squares on the log scale (MOVER; Li
-    et al., 2014). Where no item of a kind is a hit, or every rate is at its end, the
-    ends are combined as they are, which is too cautious.
+    et al., 2014). Where no item of a kind is a hit, or every rate is 0 or 1, the ends
+    are combined directly, which is too cautious.
     """
     ends = []
     for kind in (ratio.positive, ~ratio.positive):
@@ -246,7 +247,7 @@ def rate_ratio_ends(
 
 
 def _ratio_end(upper: tuple[float, float], lower: tuple[float, float]) -> float:
-    """Return the end of the interval of a ratio: of a rate and its end, to another."""
+    """Return one end of the interval of a ratio, from each rate and its end."""
     if upper[1] <= 0.0:
         return 0.0
     if lower[1] <= 0.0:
@@ -272,7 +273,7 @@ def _share_at_rank(positive_levels: Array, negative_levels: Array, rank: int) ->
 
 
 def _order_ranks(size: float, share: float, tail: float) -> tuple[int, int]:
-    """Return ranks between which the quantile lies but for `tail` on either side."""
+    """Return ranks that enclose the quantile, except for `tail` on either side."""
     trials = round(size)
     count = np.arange(trials + 1)
     cumulated = bdtr(count, trials, share)
@@ -282,7 +283,7 @@ def _order_ranks(size: float, share: float, tail: float) -> tuple[int, int]:
 
 
 def _effective(hit: Flags, kind: Flags, design: Design, share: float | None) -> float:
-    """Return the number of independent items that those of this kind are worth."""
+    """Return the effective number of independent items of this kind."""
     count = int(kind.sum())
     if design.cluster is None:
         return float(count)
@@ -292,7 +293,7 @@ def _effective(hit: Flags, kind: Flags, design: Design, share: float | None) -> 
 
 
 def student_quantile(level: float, freedom: float) -> float:
-    """Return Student's quantile that leaves out 1 - `level` on both sides together."""
+    """Return Student's two-sided quantile: both tails together hold 1 - `level`."""
     if math.isinf(freedom):
         return float(ndtri(0.5 + level / 2.0))
     return float(stdtrit(freedom, 0.5 + level / 2.0))

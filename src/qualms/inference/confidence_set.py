@@ -1,9 +1,9 @@
-"""Which rows of a table may be the best: the model confidence set.
+"""The model confidence set: the rows of a table that may be the best.
 
 Hansen, Lunde & Nason (2011), "The model confidence set", with the statistic T_R: as
 long as the largest difference among the remaining rows is larger than equal rows would
-show, the worst row of that pair leaves. The best row is not fixed beforehand, so that
-rows truly equal to the best are excluded, any of them, with probability 1 - `level`.
+show, the worse row of that pair leaves. The best row is not fixed beforehand, so the
+probability that any row truly equal to the best is excluded is 1 - `level`.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ from qualms.scores.influence import Influence
 REPLICATES = 2_000
 """Normal replicates drawn where the influence of the items is known."""
 FEWEST = 100
-"""With fewer replicates no quantile of .05 stands on more than a handful of them."""
+"""Fewest replicates: with fewer, only a handful lie beyond the quantile of .05."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class ConfidenceSet:
     eliminated: tuple[str, ...]
     """Rows that left, the first to leave first."""
     reason: str = ""
-    """Why nothing can be claimed; empty where something can. All rows are members."""
+    """Reason for comparing nothing, in which case all rows are members; else empty."""
 
 
 def confidence_set(
@@ -57,8 +57,8 @@ def confidence_set(
 ) -> ConfidenceSet:
     """Return rows of `values` that may be best, from paired replicates of each.
 
-    `replicates` are (B,) per row, of the same resampled items in every row; `seeds` say
-    what other seeds of a row add to them (`seed_noise`). Rows with an undefined or
+    `replicates` are (B,) per row, of the same resampled items in every row; `seeds` are
+    the contributions of other seeds of a row (`seed_noise`). Rows with an undefined or
     infinite value are left out, and so are replicates in which any row is undefined.
     See `influence_replicates` where the influence of items is known.
 
@@ -83,7 +83,7 @@ def confidence_set(
         return _untested(values, names, "")
     sign = 1.0 if better == "lower" else -1.0
     loss = sign * np.array([values[name] for name in names])
-    copies, kept = _paired_replicates([replicates[name] for name in names])
+    copies, is_defined = _paired_replicates([replicates[name] for name in names])
     centre = sign * (copies - copies.mean(axis=0))
     best = names[int(loss.argmin())]
     if len(copies) < FEWEST:
@@ -94,7 +94,7 @@ def confidence_set(
             f"at least {FEWEST} are needed",
             best=best,
         )
-    drawn = joined_noise([(seeds or {}).get(name) for name in names], kept, sign)
+    drawn = joined_noise([(seeds or {}).get(name) for name in names], is_defined, sign)
     order, p = elimination(loss, centre, seeds=drawn)
     group = remaining(names, best, order, p, level)
     absent = dict.fromkeys(values, math.nan)
@@ -102,7 +102,7 @@ def confidence_set(
 
 
 def _paired_replicates(replicates: Sequence[ArrayLike]) -> tuple[Array, Flags]:
-    """Return (B, K) replicates in which every row is defined, and which these are."""
+    """Return the replicates (B, K) with all rows defined, and a mask of these."""
     columns = [np.asarray(column, dtype=np.float64) for column in replicates]
     lengths = {column.shape for column in columns}
     if len(lengths) > 1 or columns[0].ndim != 1:
@@ -111,8 +111,8 @@ def _paired_replicates(replicates: Sequence[ArrayLike]) -> tuple[Array, Flags]:
             f"{sorted(lengths)}; make them of the same resampled items"
         )
     together: Array = np.stack(columns, axis=1)
-    kept: Flags = np.asarray(np.isfinite(together).all(axis=1))
-    return together[kept], kept
+    is_defined: Flags = np.asarray(np.isfinite(together).all(axis=1))
+    return together[is_defined], is_defined
 
 
 def _untested(
@@ -126,28 +126,28 @@ def _untested(
 
 
 class JoinedNoise(NamedTuple):
-    """What other seeds add to the losses of all rows."""
+    """Simulated contributions of other seeds to the losses of all rows."""
 
     noise: Array
     """(B, K) around 0."""
     variance: Array
-    """(B, K) that seeds would be seen to have in each replicate."""
+    """(B, K) variance that the seeds would show in each replicate."""
     observed: Array
-    """(K,)"""
+    """(K,) variance that the seeds showed."""
 
 
 def joined_noise(
-    rows: Sequence[SeedNoise | None], kept: Flags, sign: float = 1.0
+    rows: Sequence[SeedNoise | None], defined: Flags, sign: float = 1.0
 ) -> JoinedNoise | None:
-    """Return the noise of all rows in the `kept` replicates; None if no row has any."""
+    """Return the noise of all rows in the `defined` replicates; None without noise."""
     if all(row is None for row in rows):
         return None
-    noise, variance = np.zeros((2, int(kept.sum()), len(rows)))
+    noise, variance = np.zeros((2, int(defined.sum()), len(rows)))
     observed = np.zeros(len(rows))
     for place, row in enumerate(rows):
         if row is not None:
-            noise[:, place] = sign * row.noise[kept]
-            variance[:, place] = row.variance[kept]
+            noise[:, place] = sign * row.noise[defined]
+            variance[:, place] = row.variance[defined]
             observed[place] = row.observed
     return JoinedNoise(noise, variance, observed)
 
@@ -161,12 +161,11 @@ def elimination(
 ) -> tuple[list[int], Array]:
     """Return the rows in the order in which they leave, and the p value of each.
 
-    `loss` (K,) with replicates `centre` (B, K) around 0. All rows leave but one,
-    whatever the level: a level only says how many of them count. Where a loss is known
-    up to a range only, `loss` is its lower end and `high` the upper one: a row leaves
-    for what its own loss is at least, against what its rival's is at most. What `seeds`
-    add is studentised by the variance that they are seen to have, which a replicate
-    draws anew.
+    `loss` (K,) has replicates `centre` (B, K) around 0. All rows but one leave; the
+    level decides afterwards how many of them count. Where only a range of a loss is
+    known, `loss` is its lower end and `high` the upper one: a row leaves because the
+    least value of its loss exceeds the largest value of its rival's. The noise of
+    `seeds` is studentised by their observed variance, which each replicate draws anew.
     """
     rows = len(loss)
     high = loss if high is None else high
@@ -176,7 +175,7 @@ def elimination(
     items = np.square(error)
     if seeds is not None:
         error = np.sqrt(items + seeds.observed[:, None] + seeds.observed)
-    # Two rows without any difference in any replicate are equal, or surely differ.
+    # Two rows whose difference never varies are equal, or differ with certainty.
     t = np.divide(
         loss[:, None] - high,
         error,
@@ -209,12 +208,12 @@ def standard_errors(centre: Array) -> Array:
     cross = centre.T @ centre / max(len(centre) - 1, 1)
     variance = cross.diagonal()
     square: Array = variance[:, None] + variance - 2.0 * cross
-    # Equal columns differ by rounding only, which is no difference.
+    # Differences of equal columns are rounding errors.
     return np.sqrt(np.where(square > 1e-12 * variance.max(), square, 0.0))
 
 
 def _largest(centre: Array, inverse: Array) -> Array:
-    """Return (B,) the largest studentised difference of any pair in each replicate."""
+    """Return the largest studentised difference of a pair in each replicate, (B,)."""
     largest = np.zeros(len(centre))
     for row in range(1, centre.shape[1]):
         gap = np.abs(centre[:, :row] - centre[:, row, None]) * inverse[row, :row]
@@ -225,13 +224,15 @@ def _largest(centre: Array, inverse: Array) -> Array:
 def _largest_of_seeds(
     centre: Array, items: Array, seeds: JoinedNoise, left: Sequence[int]
 ) -> Array:
-    """Return (B,) the largest difference, studentised by what a replicate would see."""
+    """Return the same with seeds, studentised by the variance of the replicate."""
     noise, variance = (centre + seeds.noise)[:, left], seeds.variance[:, left]
     largest = np.zeros(len(centre))
     for place, row in enumerate(left):
         gap = np.square(noise[:, :place] - noise[:, place, None])
-        seen = items[row, left[:place]] + variance[:, :place] + variance[:, place, None]
-        ratio = np.divide(gap, seen, out=np.zeros_like(gap), where=seen > 0.0)
+        spread = (
+            items[row, left[:place]] + variance[:, :place] + variance[:, place, None]
+        )
+        ratio = np.divide(gap, spread, out=np.zeros_like(gap), where=spread > 0.0)
         np.maximum(largest, ratio.max(axis=1, initial=0.0), out=largest)
     return np.sqrt(largest)
 
@@ -261,10 +262,10 @@ def influence_replicates(
 ) -> dict[str, Array]:
     """Return paired replicates (B,) of every row, from the influence of the same items.
 
-    Draws from the normal distribution that has the covariance of the influences, which
-    is what weighting every item by an independent normal number gives, made longer by
-    Student's t where few items carry the variance. Repeats of a row are averaged; what
-    their seeds add is independent between rows.
+    Draws are normal with the covariance of the influences, as if every item had an
+    independent normal weight; they are lengthened by Student's t where few items carry
+    the variance. Repeats of a row are averaged; the contributions of their seeds are
+    independent between rows.
     """
     names = list(rows)
     repeats = [_as_list(rows[name]) for name in names]
@@ -283,13 +284,13 @@ def influence_replicates(
 
 
 def _unseen(rows: Sequence[Sequence[Influence]]) -> Array:
-    """Return the variance (K,) that few differing decisions leave open of each row."""
+    """Return the variance (K,) to add to each row for few differing decisions."""
     unseen = np.zeros(len(rows))
     if not all(np.any(repeat.step) for row in rows for repeat in row):
         return unseen
     changes = [mean_values(row) for row in rows]
     for a, b in combinations(range(len(rows)), 2):
-        # Each row of a pair takes half of it.
+        # Each row of a pair takes half of the variance.
         more = unseen_variance(rows[a], rows[b], changes[a] - changes[b]) / 2.0
         unseen[[a, b]] = np.maximum(unseen[[a, b]], more)
     return unseen
@@ -302,7 +303,7 @@ def _as_list(row: Influence | Sequence[Influence]) -> list[Influence]:
 def normal_noise(covariance: Array, replicates: int, rng: np.random.Generator) -> Array:
     """Return normal draws (B, K); the covariance may be singular."""
     size, axes = np.linalg.eigh(covariance)
-    # The symmetric root: it does not depend on how the axes were found.
+    # The symmetric root does not depend on the choice of the axes.
     root = (axes * np.sqrt(np.maximum(size, 0.0))) @ axes.T
     noise: Array = rng.standard_normal((replicates, len(covariance))) @ root
     return noise

@@ -31,10 +31,10 @@ def influence_difference(
     """Return `a` minus `b`, or the means over their repeats, with interval and p value.
 
     Both are about the same items, whose influence on the difference is the difference
-    of their influences: what the rows share cancels. Seeds of different rows have
-    nothing in common; their spread is that of the repeats, or `seeds` where these pool
-    runs. Student's t; nan where either row has no influence, or two seeds, or too few
-    items tell (`why_uncompared`).
+    of their influences, so that shared variation cancels. Seeds of different rows are
+    independent; their spread is that of the repeats, or `seeds` where repeats pool
+    runs. The interval is Student's t; nan where either row has no influence or two
+    seeds, or where items are too few (`why_uncompared`).
 
     >>> from qualms.inference import mean_influence
     >>> one, other = mean_influence([0.2, 0.4, 0.9]), mean_influence([0.1, 0.4, 0.7])
@@ -74,15 +74,15 @@ class WithInterval(Protocol):
 
     @property
     def value(self) -> float:
-        """Return the number."""
+        """The number."""
 
     @property
     def low(self) -> float:
-        """Return the lower end of its interval."""
+        """The lower end of its interval."""
 
     @property
     def high(self) -> float:
-        """Return the upper end of its interval."""
+        """The upper end of its interval."""
 
 
 class Bounded(NamedTuple):
@@ -96,8 +96,8 @@ class Bounded(NamedTuple):
 def difference_of_samples(a: WithInterval, b: WithInterval) -> Bounded:
     """Return `a` minus `b` of two samples, from the interval of each.
 
-    Newcombe's (1998) method for shares, for any score (Zou & Donner, 2008). Where
-    clusters reach into both samples the interval is too wide rather than too narrow.
+    Newcombe's (1998) method for shares, extended to any score (Zou & Donner, 2008).
+    Where a cluster has items in both samples, the interval is rather too wide.
 
     >>> difference_of_samples(Bounded(8.0, 5.0, 12.0), Bounded(6.0, 3.0, 10.0))
     Bounded(value=2.0, low=-3.0, high=7.0)

@@ -1,12 +1,12 @@
-"""Which calibration errors may be the least, and how far the others lie above it.
+"""Comparison of calibration errors: rows that may have the least, and differences.
 
-An error that sums absolute gaps lies above its truth by noise: by much where the gaps
-are small, by little where they are large, so that of two equally good models the
-noisier one seems worse. What the noise adds depends on the true gaps, which the data
-leave open. So each error that all rows may have in common is tried: a row is in the
-group if one of them leaves it there, with as much noise as possible in its own value
-and as little as possible in that of its rival. Both are simulated from the joint normal
-noise of the gaps of all rows, over items or clusters.
+An error that sums absolute gaps exceeds its true value because of noise: by much where
+the gaps are small, by little where they are large, so that of two equally good models
+the noisier one seems worse. The excess depends on the true gaps, which are unknown. So
+several common errors of all rows are tried: a row is in the group if one of these
+errors leaves it there, with as much noise as possible in its own value and as little as
+possible in that of its rival. Both are simulated from the joint normal noise of the
+gaps of all rows, over items or clusters.
 """
 
 import math
@@ -39,17 +39,17 @@ from qualms.scores.smoothing import crossings, on_grid
 
 REPLICATES, SMOOTH_REPLICATES = 1_000, 250
 TRIED = 5
-"""Errors that all rows may have in common."""
+"""Number of common errors that are tried."""
 OUTSIDE = 0.4
-"""Chance that the least error lies outside these, shared among the rows."""
+"""Chance that the least error lies outside the tried range, divided among the rows."""
 CLEAR = 2.0
-"""Gaps of fewer standard errors may be noise altogether."""
+"""Fewest standard errors of a gap that is more than noise."""
 CELLS = 2_600
-"""Of the grids of all rows together."""
+"""Most cells of the grids of all rows together."""
 
 
 class GapComparison(NamedTuple):
-    """Which rows may have the least error, and how far each lies above the best."""
+    """Rows that may have the least error, and the difference of each from the best."""
 
     group: ConfidenceSet
     differences: Mapping[str, Difference]
@@ -67,9 +67,9 @@ def compare_gaps(
 ) -> GapComparison:
     """Compare errors that are sums of gaps, over the same items in every row.
 
-    Repeats of a row are averaged; what other seeds would add is independent between
-    rows. Its spread is that of the repeats, or `seeds` where these pool runs. Callers
-    that compare one row with several others may share `ranges`.
+    Repeats of a row are averaged; the contributions of other seeds are independent
+    between rows. Their spread is that of the repeats, or `seeds` where repeats pool
+    runs. Callers that compare one row with several others may share `ranges`.
 
     >>> from qualms.inference import influence_of
     >>> from qualms.scores import ece
@@ -125,7 +125,7 @@ class ErrorRanges:
         parts = *row, design
         key = *map(id, parts), level
         if key not in self._known:
-            # The parts are kept as well, so that no others can get their addresses.
+            # The parts are stored, too, so that no other objects get their addresses.
             self._known[key] = parts, _error_range(row, design, level)
         return self._known[key][1]
 
@@ -139,7 +139,7 @@ class _NoisyGaps:
     noise: Array
     """(B, cells) around 0."""
     factor: float
-    """Of the sum of absolute gaps; 0 for a smooth error."""
+    """Factor on the sum of absolute gaps; 0 for a smooth error."""
 
     def size(self, gaps: Array) -> Array:
         """Return the error (B,) that gaps (B, cells) have."""
@@ -161,10 +161,10 @@ class _NoisyGaps:
         return self.size(float(step) * shape + self.noise)
 
     def shapes(self) -> tuple[Array, Array]:
-        """Return gaps to whose error noise adds much, and those to which little.
+        """Return gaps whose error is raised much by noise, and gaps raised little.
 
-        Noise adds most to the error where many gaps are 0, and least where all of them
-        are equally clear.
+        Noise raises the error most if many gaps are 0, and least if all gaps are
+        equally clear.
         """
         block = self._blocks()
         gap = np.bincount(block, self.total)
@@ -193,7 +193,7 @@ class _NoisyRow:
     repeats: Sequence[_NoisyGaps]
 
     def replicates(self, error: float) -> tuple[Array, Array]:
-        """Return values (B,) at this error, where noise adds much, and little."""
+        """Return values (B,) at this error, raised much and raised little by noise."""
         shapes = zip(*(repeat.shapes() for repeat in self.repeats), strict=True)
         much, little = (
             np.mean(
@@ -216,7 +216,7 @@ def _least(
 ) -> tuple[list[int], Array, Array]:
     """Return the order in which rows leave, their p values, and noise (B, K).
 
-    The p value is the largest of all common `errors` that are tried.
+    The p value is the largest over all common `errors` that are tried.
     """
     p, order = np.zeros(len(values)), list[int]()
     for error in errors:
@@ -249,7 +249,7 @@ def _difference(
     seeds: Sequence[Spread],
     level: float,
 ) -> Difference:
-    """Return the difference of two values, whatever noise may have added to each."""
+    """Return the difference of two values, for any possible noise in each."""
     value = float(values[0] - values[1])
     (own_least, own_most), (best_least, best_most) = added
     low, high = value - own_most + best_least, value - own_least + best_most
@@ -317,14 +317,14 @@ def _seeds_of(
 def _drawn_seeds(
     spreads: Sequence[Spread], replicates: int, seed: int
 ) -> JoinedNoise | None:
-    """Return what other seeds add to the errors of all rows."""
+    """Simulate the contributions of other seeds to the errors of all rows."""
     rng = np.random.default_rng((seed, SEED_STREAM))
     noise = [seed_noise(spread, replicates, rng) for spread in spreads]
     return joined_noise(noise, np.ones(replicates, np.bool_))
 
 
 def _steps(rows: Sequence[Sequence[Influence]]) -> int:
-    """Return the steps of the grids of smooth errors, which resolve the least of them.
+    """Return the steps of the grids of smooth errors, which resolve the smallest one.
 
     More rows have coarser grids.
     """
@@ -339,7 +339,7 @@ def _factor(influence: Influence) -> float:
 
 
 def _by_item(influence: Influence, steps: int) -> tuple[sparse.csr_array, Array]:
-    """Return what each item adds to the gaps, (N, cells), and the gaps as observed."""
+    """Return the contributions (N, cells) of items to the gaps, and the gaps."""
     gaps = influence.construction
     if isinstance(gaps, SmoothGaps):
         cell = np.minimum((gaps.position * steps + 0.5).astype(np.int64), steps)

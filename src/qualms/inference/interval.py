@@ -2,8 +2,8 @@
 
 The construction is chosen per score by simulation (`docs/intervals.md`): Student's t on
 a scale that the score cannot leave, with Satterthwaite's degrees of freedom; Wilson's
-interval for shares; and what no trial of n having failed can say where the score stands
-at the end of its range.
+interval for shares; and the exact bound for n trials without a failure where the score
+is at the end of its range.
 """
 
 import dataclasses
@@ -44,7 +44,7 @@ from qualms.scores.influence import (
 )
 
 LEAST_FREEDOM = 3.0
-"""Fewer degrees of freedom are an accident of a few large values."""
+"""Least degrees of freedom: smaller estimates are an accident of a few large values."""
 RARE = "exact binomial bound of the share of wrong items, of which there are few"
 FEW_SEEDS = "2 seeds do not show how far others may lie: 3 or more would"
 EXACT = "exact binomial bound: the score stands at the end of its range"
@@ -59,17 +59,17 @@ METHOD: dict[Scale, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfidenceInterval:
-    """Where the score of the population lies, with the stated confidence."""
+    """Confidence interval of the score of the population."""
 
     low: float
     high: float
     """nan where there is no interval."""
     method: str = ""
-    """How the interval was made, in words."""
+    """Description of the construction of the interval."""
     reason: str = ""
-    """Why there is no interval; empty where there is one."""
+    """Reason for having no interval; empty if there is one."""
     undefined: float = 0.0
-    """Share of the replicates, where any were used, that left the score undefined."""
+    """Share of replicates in which the score was undefined; 0 without replicates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class _Pooled:
     value: float
     spread: Spread
     seeds: Spread
-    """Variance of the mean over repeats because their seeds differ."""
+    """Variance of the mean over repeats due to their seeds."""
     first: Influence
 
     def total(self) -> Spread:
@@ -87,7 +87,7 @@ class _Pooled:
         return joined_spread(self.spread, self.seeds)
 
     def quantile(self, level: float, items: Spread | None = None) -> float:
-        """Return the quantile that the error of `total` is multiplied by."""
+        """Return the factor on the standard error of `total` at this level."""
         items = items or self.spread
         if self.seeds.variance <= 0.0:
             return student_quantile(level, items.freedom)
@@ -122,10 +122,10 @@ def interval_of(
 ) -> ConfidenceInterval:
     """Return the interval of a score, or of its mean over repeats of a row.
 
-    Repeats (seeds) share their items, so that their influences are averaged; what their
-    values differ by is added as a second source of variance, or `seeds` where repeats
-    are pools of runs. Two seeds have no interval. Without a `design` the items are one
-    sample drawn one by one.
+    Repeats (seeds) share their items, so that their influences are averaged; the
+    spread of their values, or `seeds` where repeats are pools of runs, is added as a
+    second source of variance. Two seeds have no interval. Without a `design` the items
+    are one sample of independent items.
 
     >>> from qualms.scores import accuracy
     >>> from qualms.inference import influence_of
@@ -138,7 +138,7 @@ def interval_of(
     repeats = [influence] if isinstance(influence, Influence) else list(influence)
     if not repeats:
         raise ValueError("influence must hold at least one repeat, got none")
-    # Values of one repeat may happen to be all 0 or 1, which makes the row no share.
+    # A row is no share just because the values of one repeat are all 0 or 1.
     repeats.sort(key=lambda repeat: repeat.scale == "share")
     refused = next((repeat.reason for repeat in repeats if repeat.reason), "")
     if not refused and design is not None and design.cluster is not None:
@@ -162,7 +162,7 @@ def no_interval(reason: str) -> ConfidenceInterval:
 def _from_constructions(
     repeats: Sequence[Influence], design: Design | None, level: float, seeds: Spread
 ) -> ConfidenceInterval:
-    """Average the intervals of all repeats, widened by what the seeds add."""
+    """Average the intervals of all repeats, widened by the spread of seeds."""
     first = repeats[0]
     ends = [_constructed(repeat, _whole(repeat, design), level) for repeat in repeats]
     if any(math.isnan(end) for pair in ends for end in pair):
@@ -232,7 +232,7 @@ def _whole(influence: Influence, design: Design | None) -> Design:
         return design
     if influence.values is not None:
         return Design(items=len(influence.values))
-    # Constructions know their own items and need clusters and samples alone.
+    # Constructions hold their own items; only clusters and samples are needed.
     return Design(items=1)
 
 
@@ -281,7 +281,7 @@ def _pooled(repeats: Sequence[Influence], design: Design, seeds: Spread) -> _Poo
 
 
 def _part(repeats: Sequence[Influence]) -> Index | None:
-    """Return the kinds of items, where all repeats agree on them."""
+    """Return the kinds of items if all repeats agree on them, else None."""
     part = repeats[0].part
     if part is None:
         return None
@@ -345,7 +345,7 @@ def _logit(pooled: _Pooled, level: float) -> tuple[float, float]:
 
 
 def _sigmoid(value: float) -> float:
-    # A naive exp overflows where an interval covers nearly the whole range.
+    # A plain exp would overflow where an interval covers nearly the whole range.
     return 0.5 * (1.0 + math.tanh(value / 2.0))
 
 
@@ -369,20 +369,20 @@ def _linear(pooled: _Pooled, level: float) -> tuple[float, float]:
 
 
 def _at_an_end(pooled: _Pooled) -> bool:
-    """Return whether no trial failed, or none succeeded."""
+    """Return whether the score is at an end of its range: all trials are alike."""
     first = pooled.first
     bounded = first.scale in ("logit", "fisher") and first.extreme >= 1.0
     return bounded and not first.low < pooled.value < first.high
 
 
 def _exact(pooled: _Pooled, level: float) -> tuple[float, float]:
-    """Return the exact interval of a score at an end of its range, by its trials."""
+    """Return the exact interval of a score at an end of its range."""
     first = pooled.first
     trials = min(first.extreme, float(pooled.spread.units))
     middle = (first.low + first.high) / 2.0
     tail = (1.0 - level) / 2.0
     if first.floor is not None:
-        # Clusters are fewer trials: as if the chance were of a smaller sample.
+        # Clusters are fewer trials than items, which makes the chance larger.
         ratio = min(1.0, pooled.spread.units / _items(first))
         worst = first.floor(tail ** (1.0 / ratio))
         return (worst, first.high) if pooled.value > middle else (first.low, worst)

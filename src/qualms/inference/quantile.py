@@ -1,8 +1,8 @@
-"""Influence on scores that depend on thresholds found on other items.
+"""Influence on scores that depend on thresholds chosen on other items.
 
 A conformal offset and a selection threshold are order statistics of validation items.
-New validation items would move them, and so the score of the test items: by how much is
-read off the score itself at order statistics a little below and above.
+New validation items would move them and thereby the score of the test items. The slope
+is estimated from the score at order statistics a little below and above.
 """
 
 import dataclasses
@@ -85,7 +85,7 @@ class _Sorted:
         return float(self.ordered[rank - 1])
 
     def change(self, difference: float) -> Array:
-        """Return what each item (V,) changes, where the score differs so much."""
+        """Return the change (V,) due to each item, from a `difference` of the score."""
         items = len(self.values)
         if self.above == self.below or not np.isfinite(difference):
             return np.zeros(items)

@@ -18,9 +18,9 @@ from qualms.scores.arguments import vector
 
 PERMUTATIONS = 999
 """Ways to split the units that are drawn; the smallest p-value is one in 1,000."""
-# Places of all permutations that are held at a time.
+# Most elements of permutations in memory at a time.
 _BLOCK = 1 << 21
-# Keeps permutations apart from data that were simulated with the same seed.
+# Number of the random stream: data simulated with the same seed stay independent.
 _STREAM = 1987
 # Statistics that differ by rounding alone are tied.
 _ROUNDING = 1e-9
@@ -28,19 +28,19 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwoSamples:
-    """Whether two samples differ by more than chance, and by how much."""
+    """Result of a test of two samples: the p value and the distance."""
 
     p: float
-    """Small where chance seldom makes samples of one population differ so much."""
+    """The p value: small if samples of one population seldom differ so much."""
     distance: float
     """Between 0 and 1: the largest difference of the shares that any set of classes,
     or any range of values that is open on one side, has in the two samples."""
     by_chance: float
-    """How large it is on average where the same units are split at random."""
+    """Average distance where the same units are split at random."""
 
     @property
     def beyond_chance(self) -> float:
-        """Return how far apart the populations are: the distance less its noise."""
+        """Distance of the populations: the distance of the samples less its noise."""
         return math.sqrt(max(0.0, self.distance**2 - self.by_chance**2))
 
 
@@ -58,7 +58,8 @@ def compare_values(
 
     The statistic is that of Scholz and Stephens (1987, equation 7), with midranks for
     ties; it sees differences in the tails that Kolmogorov and Smirnov's does not. The
-    distance is Kolmogorov and Smirnov's: how far a share below any threshold moves.
+    distance is Kolmogorov and Smirnov's: the largest change of the share below any
+    threshold.
 
     >>> compare_values([1, 2, 3, 4], [3, 4, 5, 6]).distance
     0.5
@@ -93,9 +94,9 @@ def compare_classes(
 ) -> TwoSamples:
     """Test whether counts (C,) of classes differ, by permutation.
 
-    Of two classes it is Pearson's chi-square test. Of more, squared deviations are
-    divided by the root of a class's count, not by the count: one item of a class that
-    is nearly empty would else outweigh what many items of large classes say.
+    For two classes it is Pearson's chi-square test. For more, squared deviations are
+    divided by the root of a class's count, not by the count: otherwise one item of a
+    nearly empty class would outweigh many items of large classes.
 
     The distance is that in total variation: the least share of one sample that has to
     change its class to get the shares of the other.

@@ -1,6 +1,6 @@
 """A frozen network: embeddings of a backbone as its weights are, and nothing trained.
 
-What does a pretrained network know of its own uncertainty (Kirchhof et al., 2023,
+What does a pretrained network know of its own mistakes (Kirchhof et al., 2023,
 arXiv:2307.03810)? One over the length of the embedding (Scott et al., 2021,
 arXiv:2103.15718), the entropy of the classifier that came with the weights, the
 disagreement with the mirror image, and how unlike the training items an image is: the
@@ -45,7 +45,7 @@ _IMAGE = 4
 
 
 def frozen(*, neighbours: int = 50, items: int = 50_000) -> Method:
-    """Predict embeddings of a network as it is, with their length, entropy and others.
+    """Embeddings and uncertainties of a network that is not trained.
 
     Args:
         neighbours: k of `uncertainty/knn`; of fewer training items, all of them.

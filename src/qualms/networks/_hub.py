@@ -25,9 +25,14 @@ class Hub(NamedTuple):
     is_reachable: bool
 
     def reason(self, error: Exception) -> str:
-        """Return why weights cannot be loaded, from the error of the library."""
-        absent = isinstance(error, FileNotFoundError | ConnectionError)
-        if absent and not self.is_reachable:
+        """Return why weights cannot be had, from the error of who asked for them.
+
+        A library may raise its own error from that of the hub.
+        """
+        cause = error.__cause__ or error.__context__ or error
+        absent = (FileNotFoundError, ConnectionError)
+        is_absent = isinstance(error, absent) or isinstance(cause, absent)
+        if is_absent and not self.is_reachable:
             return f"{self.url} cannot be reached, and they are not in its cache"
         return str(error).partition("\n")[0].rstrip(".")
 

@@ -107,7 +107,7 @@ def read_npz(source: OpenedFile) -> RawArrays:
 
 
 def write_npz(path: Path, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
-    """Write an .npz file, numbers as they are in memory."""
+    """Write an .npz file; numbers keep their types."""
     text = dumps(header, {name: array.shape for name, array in arrays.items()})
     members: dict[str, Any] = {**arrays, "header": np.array(text)}
     with path.open("xb") as file:

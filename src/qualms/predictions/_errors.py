@@ -1,4 +1,4 @@
-"""Errors of predictions: one sentence with what is wrong, where, and the remedy.
+"""Errors of predictions: one sentence with the fault, its place, and the remedy.
 
 `parsing` and `encoding` turn all errors of a parser or a writer into such a sentence.
 """

@@ -82,7 +82,7 @@ def read(  # noqa: PLR0913 - what may be said of a file
 
     Raises:
         PredictionsError: If anything is wrong; its sentence names the array, the row
-        (counted from 0), the value and a remedy.
+            (counted from 0), the value and a remedy.
     """
     source = Path(path)
     options = ReadOptions(task, logits, renormalise, alpha=alpha)

@@ -157,6 +157,23 @@ def _remedy_of_sums(total: NDArray[np.float64], remedy: str) -> str:
     )
 
 
+def unit_interval(
+    name: str, array: NDArray[Any], axes: str, *, remedy: str = _LOGITS
+) -> NDArray[Any]:
+    """Return `array` clipped to [0, 1]; raise if it exceeds this beyond rounding."""
+    low, high = float(array.min()), float(array.max())
+    if low >= 0.0 and high <= 1.0:
+        return array
+    wrong = (array < -ROUNDING) | (array > 1.0 + ROUNDING)
+    if wrong.any():
+        where = tuple(np.argwhere(wrong)[0])
+        raise PredictionsError(
+            f"array '{name}' must lie in [0, 1], {where_in(axes, where)} is "
+            f"{float(array[where]):.6g}; {_remedy_of_range(array, axes, remedy)}"
+        )
+    return np.asarray(np.clip(array, 0.0, 1.0))
+
+
 def _remedy_of_range(array: NDArray[Any], axes: str, remedy: str) -> str:
     """Return a remedy for values outside of [0, 1]: percentages, or perhaps logits."""
     if remedy != _LOGITS or array.min() < 0.0:
@@ -187,23 +204,6 @@ def _equal_sums(array: NDArray[Any], axis: int) -> str:
     if total.size >= FEW_ROWS and high - low <= ALIKE * high:
         return f"all rows sum to about {high:.4g}"
     return ""
-
-
-def unit_interval(
-    name: str, array: NDArray[Any], axes: str, *, remedy: str = _LOGITS
-) -> NDArray[Any]:
-    """Return `array` clipped to [0, 1]; raise if it exceeds this beyond rounding."""
-    low, high = float(array.min()), float(array.max())
-    if low >= 0.0 and high <= 1.0:
-        return array
-    wrong = (array < -ROUNDING) | (array > 1.0 + ROUNDING)
-    if wrong.any():
-        where = tuple(np.argwhere(wrong)[0])
-        raise PredictionsError(
-            f"array '{name}' must lie in [0, 1], {where_in(axes, where)} is "
-            f"{float(array[where]):.6g}; {_remedy_of_range(array, axes, remedy)}"
-        )
-    return np.asarray(np.clip(array, 0.0, 1.0))
 
 
 def softmax(name: str, logits: NDArray[Any], axes: str) -> NDArray[Any]:

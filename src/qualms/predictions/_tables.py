@@ -245,7 +245,7 @@ def read_parquet(source: OpenedFile) -> RawArrays:
 
 
 def write_parquet_table(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
-    """Write columns as a .parquet file, numbers as they are in memory."""
+    """Write columns as a .parquet file; numbers keep their types."""
     parquet = _parquet()
     from pyarrow import array, table
 

@@ -1,7 +1,7 @@
 """Columns of tables of other programs, by their names.
 
-A column is a 1-d array of numbers, truth values or text. Columns that have a name of
-ours (`item`, `group`, `uncertainty/<name>` ...) are taken as they are.
+A column is a 1-d array of numbers, truth values or text. Columns with names of our
+schema (`item`, `group`, `uncertainty/<name>` ...) are used unchanged.
 """
 
 import csv
@@ -27,7 +27,7 @@ _TEXT = _OWN[:1]
 def column_names(path: Path) -> tuple[str, ...]:
     """Return the names of the columns of a table, or of the arrays of an .npz file.
 
-    () if there are none that can be read; reading it says why.
+    () if none can be read; the error of reading the file then says why.
     """
     ending = path.suffix.lower()
     try:
@@ -53,7 +53,7 @@ def stored_columns(
 ) -> Columns:
     """Read the columns of a table, or the arrays of an .npz file.
 
-    Columns of a .csv file that `text` names stay text, such as 007.
+    The columns of a .csv file named in `text` stay text, such as 007.
     """
     ending = path.suffix.lower()
     if ending == ".csv":
@@ -65,7 +65,7 @@ def stored_columns(
 
 
 def columns_of_table(table: Any) -> Columns:
-    """Return the columns of a table of pyarrow; a list of numbers is a row (N, K)."""
+    """Return the columns of a pyarrow table; lists of numbers form an array (N, K)."""
     from pyarrow import types
 
     columns: dict[str, NDArray[Any]] = {}
@@ -157,7 +157,7 @@ def _parsed(cells: Sequence[str], decimal: str, is_text: bool) -> NDArray[Any]:
 
 
 def is_prob(name: str) -> bool:
-    """Return whether a column holds P(y=1), or all probabilities, by its name."""
+    """Return whether the name is that of a column with P(y=1) or all probabilities."""
     return name.startswith("y_") and _PROB.fullmatch(name) is not None
 
 
@@ -172,14 +172,14 @@ def class_columns(names: Sequence[str]) -> dict[str, str]:
 
 
 def as_class_names(values: NDArray[Any]) -> list[str]:
-    """Return labels of classes as text: 3 for 3.0, as programs write it either way."""
+    """Return labels of classes as text: 3 for 3.0, because programs write both."""
     if values.dtype.kind == "f" and np.all(values == np.floor(values)):
         values = values.astype(np.int64)
     return [str(value) for value in values.tolist()]
 
 
 def own_columns(columns: Columns, task: str) -> dict[str, NDArray[Any]]:
-    """Return the columns that have the name of an array of `task`."""
+    """Return the columns named like an array of `task`."""
     return {
         name: values
         for name, values in columns.items()
@@ -188,7 +188,7 @@ def own_columns(columns: Columns, task: str) -> dict[str, NDArray[Any]]:
 
 
 def unread_note(columns: Columns, used: Sequence[str]) -> tuple[str, ...]:
-    """Return a note on columns that were not taken; () if all were."""
+    """Return a note on unused columns; () if all were used."""
     unread = [name for name in columns if name not in used]
     if not unread:
         return ()
@@ -199,7 +199,7 @@ def unread_note(columns: Columns, used: Sequence[str]) -> tuple[str, ...]:
 def class_contents(
     probs: NDArray[Any], classes: Sequence[str], target: NDArray[Any] | None
 ) -> ForeignContents:
-    """Return class probabilities (N, C) and the targets, which may be names.
+    """Return contents with class probabilities (N, C) and targets, which may be names.
 
     Raises:
         PredictionsError: If a target is none of the classes.

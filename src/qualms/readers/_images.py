@@ -1,8 +1,9 @@
-"""Files of images: their names without endings, and where their voxels lie.
+"""Files of images: their names without endings, and the positions of their voxels.
 
-Pictures and volumes are read as a dataset of one's own is (`datasets/folder/files.py`):
-volumes with their axes turned to the nearest right-anterior-superior ones. Two volumes
-belong to the same voxels only if their headers say so.
+Pictures and volumes are read like those of a user's dataset
+(`datasets/folder/files.py`): the axes of volumes are turned to the nearest
+right-anterior-superior ones. Two volumes share their voxels only if their headers say
+so.
 """
 
 import re
@@ -56,7 +57,7 @@ def files_by_stem(folder: Path, endings: tuple[str, ...]) -> dict[str, Path]:
 
 
 def subfolders(folder: Path) -> list[Path]:
-    """Return the folders in a folder, fold_2 before fold_10."""
+    """Return the folders in a folder, sorted with fold_2 before fold_10."""
     below = (path for path in folder.iterdir() if path.is_dir())
     return sorted(
         (path for path in below if not path.name.startswith(".")),
@@ -75,7 +76,7 @@ def natural(name: str) -> list[tuple[int, str]]:
 
 
 def stored_volume(path: Path) -> Any:
-    """Return the volume of nibabel at `path`, whose voxels are not read yet."""
+    """Return the nibabel volume at `path`, without reading its voxels."""
     try:
         import nibabel
     except ImportError as error:
@@ -85,7 +86,7 @@ def stored_volume(path: Path) -> Any:
         ) from error
     try:
         return nibabel.load(path)
-    # Of damaged bytes nibabel raises errors of many classes.
+    # Damaged bytes make nibabel raise errors of many classes.
     except Exception as error:
         raise PredictionsError(f"cannot read {path}: {error}") from error
 
@@ -102,8 +103,8 @@ def labels_on_grid(
 ) -> NDArray[np.uint8]:
     """Read the labels at `path`; raise unless they lie on the voxels of `like`.
 
-    `space` is the shape they must have. `like` is the volume of the same case, or None
-    where the prediction has no header that says where its voxels lie.
+    `space` is the required shape. `like` is the volume of the prediction of this case,
+    or None if the prediction has no header with the positions of its voxels.
     """
     labels = labels_in(path)
     if labels.shape != space:
@@ -148,7 +149,7 @@ def _canonical_affine(path: Path) -> NDArray[np.float64]:
 
 
 def listed_cases(files: Mapping[str, Any], most: int = 3) -> str:
-    """Return the first names of a mapping for a sentence.
+    """Return the first names of a mapping in words.
 
     >>> listed_cases({"a": 1, "b": 2}), listed_cases(dict.fromkeys("abcde"))
     ('a, b', 'a, b, c and 2 more')

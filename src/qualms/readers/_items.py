@@ -1,4 +1,4 @@
-"""What is known of the cases of a folder: `items.csv` beside its predictions."""
+"""Facts about the cases of a folder: `items.csv` beside its predictions."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,10 +12,10 @@ _KEPT = ("group", "cluster", "shifted", "known")
 
 
 def item_columns(folder: Path, names: Sequence[str]) -> dict[str, Any]:
-    """Return group, cluster, shifted and known of the cases `names`, where stated.
+    """Return group, cluster, shifted and known of the cases `names`, if stated.
 
     `items.csv` has a column `item` with the names of cases; rows of other cases are
-    left out. {} without such a file.
+    ignored. The result is {} without such a file.
 
     Raises:
         PredictionsError: If it has no column `item`, or lacks a case.

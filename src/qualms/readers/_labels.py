@@ -1,4 +1,4 @@
-"""Names of labels, regions and what is ignored, as a `dataset.json` states them.
+"""Names of labels and regions, and the ignored label, from a `dataset.json`.
 
 nnU-Net names the labels of a dataset in `dataset.json`; other folders of masks may have
 such a file too. A label is a number, or a list of numbers for a region; `ignore` is the
@@ -26,7 +26,7 @@ class LabelNames(NamedTuple):
     values: tuple[tuple[int, ...], ...]
     """Labels in masks of each class or region."""
     regions: bool = False
-    """Whether each has a sigmoid of its own."""
+    """True if each region has a sigmoid of its own."""
     ignore: int | None = None
 
     def header(self) -> dict[str, Any]:
@@ -67,10 +67,10 @@ def read_label_names(path: Path) -> LabelNames:
     """Read the labels that the dataset.json at `path` names, as nnU-Net does.
 
     Raises:
-        PredictionsError: If it states none, or they contradict one another.
+        PredictionsError: If it states no labels, or contradictory ones.
     """
-    stated = read_json(path)
-    labels = stated.get("labels")
+    dataset = read_json(path)
+    labels = dataset.get("labels")
     if not isinstance(labels, dict) or not labels:
         raise PredictionsError(
             f"{path} must name the labels, as in"
@@ -82,14 +82,14 @@ def read_label_names(path: Path) -> LabelNames:
     ignored = None if ignore is None else ignore[0]
     if any(len(each) > 1 for each in values.values()):
         inner = {name: each for name, each in values.items() if set(each) != {0}}
-        order = stated.get("regions_class_order")
+        order = dataset.get("regions_class_order")
         if order is not None and len(order) != len(inner):
             raise PredictionsError(
                 f"{path} names {len(inner)} regions, and 'regions_class_order' has"
                 f" {len(order)} entries; give one for each region"
             )
         return LabelNames(tuple(inner), tuple(inner.values()), True, ignored)
-    # The heads of a network have the order of the labels' numbers.
+    # The outputs of a network are in the order of the labels' numbers.
     ordered = sorted(values.items(), key=lambda entry: entry[1])
     return LabelNames(
         tuple(name for name, _ in ordered),
@@ -100,7 +100,7 @@ def read_label_names(path: Path) -> LabelNames:
 
 
 def class_order(path: Path, labels: LabelNames) -> tuple[int, ...]:
-    """Return the label that each region leaves in a label map, in their order."""
+    """Return the label of each region in a label map, in the order of the regions."""
     order = read_json(path).get("regions_class_order") or ()
     return tuple(int(value) for value in order) if labels.regions else ()
 
@@ -111,18 +111,18 @@ def unnamed_labels(count: int) -> LabelNames:
 
 
 def read_json(path: Path) -> Mapping[str, Any]:
-    """Read a JSON object; raise a sentence unless the file holds one."""
+    """Read a JSON object; raise PredictionsError unless the file holds one."""
     try:
-        stated = json.loads(path.read_bytes())
+        parsed = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
         raise PredictionsError(
             f"{path} must be a JSON object, and cannot be read ({error}); correct it"
         ) from error
-    if not isinstance(stated, dict):
+    if not isinstance(parsed, dict):
         raise PredictionsError(
-            f"{path} must be a JSON object, got {type(stated).__name__}; correct it"
+            f"{path} must be a JSON object, got {type(parsed).__name__}; correct it"
         )
-    return stated
+    return parsed
 
 
 def _values(path: Path, name: str, value: Any) -> tuple[int, ...]:

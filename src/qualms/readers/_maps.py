@@ -1,4 +1,4 @@
-"""Maps of a segmented item from its draws, which are in memory one at a time."""
+"""Maps of a segmented item, made from draws that are in memory one at a time."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,13 +10,13 @@ from qualms.predictions import Maps
 from qualms.scores import region_statistics, sufficient_statistics
 
 _SLAB = 2**22
-"""Probabilities of which statistics are computed at once."""
+"""Number of probabilities whose statistics are computed at once."""
 
 
 def maps_of(
     draws: Iterable[NDArray[Any]], raters: NDArray[np.uint8], *, regions: bool
 ) -> Maps:
-    """Return the maps of draws (C, *space), or of sigmoids of regions (K, *space).
+    """Compute the maps of draws (C, *space), or of sigmoids of regions (K, *space).
 
     Sums of float32 are exact in float64, so that the order of the draws changes no bit.
     """
@@ -38,14 +38,14 @@ def maps_of(
 
 
 def _one_draw(draw: NDArray[Any], *, regions: bool) -> Maps:
-    """Return the maps of one draw, computed a slab of its first side at a time."""
+    """Compute the maps of one draw, one slab of its first spatial axis at a time."""
     statistics = region_statistics if regions else sufficient_statistics
     rows = max(1, _SLAB // max(draw[:, 0].size, 1))
     parts = [
         statistics(draw[np.newaxis, :, start : start + rows])
         for start in range(0, draw.shape[1], rows)
     ]
-    # After the axes of draws, classes or regions.
+    # The first spatial axis follows the axes of draws, and of classes or regions.
     side = 2 if regions else 1
     return Maps(
         mean_probs=np.concatenate([part.mean_probs for part in parts], axis=1),

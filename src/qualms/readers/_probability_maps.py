@@ -28,11 +28,11 @@ from qualms.wording import plural
 
 MAP_ENDINGS = (*VOLUMES, *PICTURES, *ARRAY_FILES)
 PICKLES = (".pt", ".pth", ".pkl")
-"""Files that are never opened: reading them would run what they hold."""
+"""Endings of files that are never opened: reading them could run any code."""
 _SLACK = 1e-3
-"""Rounding that probabilities may leave [0, 1] by."""
+"""Largest excess of probabilities over [0, 1] that rounding explains."""
 _ROUNDED = 0.02
-"""Rounding that the sum of probabilities may leave 1 by."""
+"""Largest difference of the sum of probabilities from 1 that rounding explains."""
 
 
 class MapFiles(NamedTuple):
@@ -43,44 +43,44 @@ class MapFiles(NamedTuple):
 
 
 class _MapPlan(NamedTuple):
-    """How the cases of a folder are read."""
+    """Options for reading the cases of a folder."""
 
     cases: tuple[tuple[Path, ...], ...]
     names: tuple[str, ...]
     labels: LabelNames | None
-    """None where the first file tells how many classes there are."""
+    """Names of labels; None if the first file shows the number of classes."""
     raters: Raters
 
 
 def contents_of_maps(
     path: Path,
-    found: MapFiles,
+    maps: MapFiles,
     raters: Sequence[Path],
     *,
     regions: Sequence[str],
     called: str,
 ) -> ForeignContents:
-    """Return the cases of maps; draws must have the same ones.
+    """Return the contents of folders of maps; all draws must have the same cases.
 
     Raises:
-        PredictionsError: If a draw lacks a case, or names do not fit.
+        PredictionsError: If a draw lacks a case, or names of labels do not fit.
     """
-    first = found.files[0]
-    for folder, files in zip(found.folders, found.files, strict=True):
+    first = maps.files[0]
+    for folder, files in zip(maps.folders, maps.files, strict=True):
         unlike = sorted(files.keys() ^ first.keys())
         if unlike:
             raise PredictionsError(
                 f"every draw must have the same cases, and {unlike[0]} is in only one"
-                f" of {found.folders[0]} and {folder}; predict it there too, or read"
+                f" of {maps.folders[0]} and {folder}; predict it there too, or read"
                 " each folder by itself"
             )
     names = tuple(first)
     labels = _labels(path, regions)
-    rated = raters_of(path, raters, names, beside=found.folders[0])
-    cases = tuple(tuple(files[name] for files in found.files) for name in names)
+    rated = raters_of(path, raters, names, beside=maps.folders[0])
+    cases = tuple(tuple(files[name] for files in maps.files) for name in names)
     plan = _MapPlan(cases, names, labels, rated)
-    draws = len(found.files)
-    several = f", {draws} draws ({listed_cases(_by_name(found))})" if draws > 1 else ""
+    draws = len(maps.files)
+    several = f", {draws} draws ({listed_cases(_by_name(maps))})" if draws > 1 else ""
     header: dict[str, Any] = {} if labels is None else labels.header()
     header |= {"method": "ensemble", "pooled": draws} if draws > 1 else {}
     note = f"read as {called}: {len(names)} {plural(len(names), 'case')}{several}"
@@ -93,7 +93,7 @@ def contents_of_maps(
 
 
 def refuse_pickles(path: Path, files: Sequence[Path]) -> None:
-    """Raise if there is nothing but tensors that torch.save wrote."""
+    """Raise an error for a folder without maps; `files` are pickles of torch.save."""
     if files:
         raise PredictionsError(
             f"{files[0].name} was written by torch.save, and such files are never"
@@ -103,25 +103,25 @@ def refuse_pickles(path: Path, files: Sequence[Path]) -> None:
     raise PredictionsError(f"{path} holds no maps of probabilities")
 
 
-def _by_name(found: MapFiles) -> dict[str, Path]:
-    return {folder.name: folder for folder in found.folders}
+def _by_name(maps: MapFiles) -> dict[str, Path]:
+    return {folder.name: folder for folder in maps.folders}
 
 
 def _labels(path: Path, regions: Sequence[str]) -> LabelNames | None:
-    """Return the names of labels: regions that the user names, else dataset.json."""
+    """Return the names of labels: the user's regions, else those of dataset.json."""
     if regions:
         values = tuple((number,) for number in range(1, len(regions) + 1))
         if not (path / FILE).is_file():
             return LabelNames(tuple(regions), values, True)
     if not (path / FILE).is_file():
         return None
-    stated = read_label_names(path / FILE)
-    if regions and tuple(regions) != stated.names:
+    labels = read_label_names(path / FILE)
+    if regions and tuple(regions) != labels.names:
         raise PredictionsError(
             f"{path / FILE} must name the regions {', '.join(regions)}, got"
-            f" {', '.join(stated.names)}; correct one of them"
+            f" {', '.join(labels.names)}; correct one of them"
         )
-    return stated._replace(regions=stated.regions or bool(regions))
+    return labels._replace(regions=labels.regions or bool(regions))
 
 
 def _named(plan: _MapPlan) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Label maps of raters: one folder for one rater, with a file for each case."""
+"""Label maps of raters: one folder per rater, with a file for each case."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ from qualms.wording import plural
 FOLDERS = ("raters", "labels", "labelsTs", "labelsTr", "masks", "gt_segmentations")
 """Names of folders with label maps of raters beside predictions."""
 POSTFIXES = ("", "_label", "_labels", "_mask", "_seg", "_gt")
-"""What may follow the name of a case in the name of its label map."""
+"""Suffixes that may follow the name of a case in the name of its label map."""
 
 
 class Raters(NamedTuple):
@@ -33,7 +33,7 @@ class Raters(NamedTuple):
     def labels(
         self, case: str, space: tuple[int, ...], like: Path | None, names: LabelNames
     ) -> NDArray[np.uint8]:
-        """Return the labels (R, *space) of a case, of regions (R, K, *space)."""
+        """Return the labels of a case, (R, *space), or (R, K, *space) of regions."""
         rated = [
             names.rated(labels_on_grid(path, space, like), str(path))
             for path in self.files.get(case, ())
@@ -43,18 +43,18 @@ class Raters(NamedTuple):
 
 
 def raters_of(
-    source: Path, given: Sequence[Path], cases: Iterable[str], *, beside: Path
+    source: Path, named_folders: Sequence[Path], cases: Iterable[str], *, beside: Path
 ) -> Raters:
-    """Return the label maps of `cases` in the folders that the user names.
+    """Return the label maps of `cases` in the folders `named_folders` of the user.
 
-    If none is named, they are those of folders beside the predictions with one of the
-    names in `FOLDERS`. A folder of folders has a rater in each of them.
+    Without any, folders beside the predictions with one of the names in `FOLDERS` are
+    used. A folder of folders has a rater in each of them.
 
     Raises:
         PredictionsError: If a folder is missing, or has no label map of any case.
     """
-    named = bool(given)
-    folders = list(given) if named else _conventional(source, beside)
+    named = bool(named_folders)
+    folders = list(named_folders) if named else _conventional(source, beside)
     cases = list(cases)
     each = [rater for folder in folders for rater in _raters_in(folder, named=named)]
     matches = [_of_cases(folder, cases) for folder in each]
@@ -93,7 +93,7 @@ def _conventional(source: Path, beside: Path) -> list[Path]:
 
 
 def _raters_in(folder: Path, *, named: bool) -> list[Path]:
-    """Return the folder itself, or those in it if it has no label maps of its own."""
+    """Return the folder itself, or its subfolders if it has no label maps."""
     if not folder.is_dir():
         raise PredictionsError(
             f"there is no folder of raters {folder}; check the path of --raters"

@@ -46,7 +46,7 @@ def _recognise(path: Path) -> bool:
         from pyarrow import parquet
 
         schema = parquet.read_schema(path)
-    # Reading it as a table of ours says what is wrong with it.
+    # Reading the file as one of our tables then reports the fault.
     except Exception:
         return False
     named = _KEY in (schema.metadata or {})
@@ -91,7 +91,7 @@ def _labelled(
             f" feature '{target}' names {len(classes)} classes; they must agree"
         )
     if labels is not None and labels.dtype.kind != "U":
-        # Stored as numbers, whatever the classes are called.
+        # Targets are stored as numbers, whatever the names of the classes are.
         named = class_contents(probs, numbers, labels)
         return replace(named, header={"classes": list(classes)} if classes else {})
     return class_contents(probs, classes or numbers, labels)
@@ -114,8 +114,8 @@ def _stored(path: Path) -> tuple[Any, Mapping[str, Any]]:
     try:
         if path.is_file():
             table = parquet.read_table(path)
-            stated = json.loads((table.schema.metadata or {}).get(_KEY, b"{}"))
-            return table, stated.get("info", {}).get("features", {})
+            metadata = json.loads((table.schema.metadata or {}).get(_KEY, b"{}"))
+            return table, metadata.get("info", {}).get("features", {})
         state = json.loads((path / "state.json").read_bytes())
         parts = []
         for entry in state["_data_files"]:

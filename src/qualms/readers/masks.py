@@ -1,9 +1,9 @@
-"""Folders of masks and of maps of probabilities, such as pictures in PNG.
+"""Folders of masks and of maps of probabilities, such as PNG pictures.
 
 `probabilities/case.png` is a grey picture of P(foreground), or `case.npz` an array of
 several classes; a folder of folders has a draw in each. `masks/case.png` is the label
-map of a rater, and `masks/anna/case.png` that of one of several. `dataset.json` may
-name the labels, as that of nnU-Net: {"labels": {"background": 0, "vessel": 255}}.
+map of the only rater, and `masks/anna/case.png` that of one of several. `dataset.json`
+may name the labels as in nnU-Net: {"labels": {"background": 0, "vessel": 255}}.
 """
 
 from collections.abc import Sequence
@@ -46,9 +46,9 @@ def _read(
     if not draws or not inner.is_dir():
         pickles = [file for ending in PICKLES for file in inner.rglob(f"*{ending}")]
         refuse_pickles(inner, pickles)
-    found = MapFiles(
+    maps = MapFiles(
         tuple(draws), tuple(files_by_stem(each, MAP_ENDINGS) for each in draws)
     )
     return contents_of_maps(
-        path, found, request.raters, regions=regions, called="maps of probabilities"
+        path, maps, request.raters, regions=regions, called="maps of probabilities"
     )

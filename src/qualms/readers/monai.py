@@ -23,7 +23,7 @@ from qualms.readers._probability_maps import (
 from qualms.readers._raters import FOLDERS
 
 POSTFIXES = ("trans", "seg", "pred", "prob", "probs", "probabilities")
-"""What follows the name of a case; "trans" is the default of `SaveImage`."""
+"""Postfixes after the name of a case; "trans" is the default of `SaveImage`."""
 
 
 def monai(*, postfix: str = "", regions: Sequence[str] = ()) -> Reader:
@@ -68,9 +68,9 @@ def _read(
                 f" postfix={stem_of(several[0]).rpartition('_')[2]}"
             )
         each.append({name: files[0] for name, files in cases.items()})
-    found = MapFiles(tuple(folders), tuple(each))
+    maps = MapFiles(tuple(folders), tuple(each))
     return contents_of_maps(
-        path, found, request.raters, regions=regions, called="maps of MONAI"
+        path, maps, request.raters, regions=regions, called="maps of MONAI"
     )
 
 
@@ -102,7 +102,7 @@ def _cases(
 
 
 def _case_of(path: Path, postfixes: tuple[str, ...], endings: tuple[str, ...]) -> str:
-    """Return the case that a file is of by its name; '' if it is no map."""
+    """Return the name of the case of a file; '' if the file is no map."""
     if ending_of(path) not in endings:
         return ""
     case, underscore, postfix = stem_of(path).rpartition("_")

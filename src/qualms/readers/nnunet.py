@@ -41,11 +41,11 @@ ARRAY = "probabilities"
 _TURNING = "NibabelIOWithReorient"
 """Reader of nnU-Net that turns images to RAS before it predicts them."""
 _AGREE = 0.999
-"""Least share of pixels in which a label map is that of its probabilities."""
+"""Least share of voxels in which a label map must agree with its probabilities."""
 
 
 def nnunet() -> Reader:
-    """Read what nnU-Net v2 writes with --save_probabilities; one folder per fold."""
+    """Read predictions that nnU-Net v2 wrote with --save_probabilities, by fold."""
     return Reader(recognise=_recognise, read=_read)
 
 
@@ -59,13 +59,13 @@ class _Fold(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """How the cases of a folder are read."""
+    """Options for reading the cases of a folder."""
 
     labels: LabelNames
     order: tuple[int, ...]
-    """Label that each region leaves in a label map."""
+    """Label of each region in a label map."""
     turned: bool
-    """Whether nnU-Net turned images to RAS before it predicted them."""
+    """True if nnU-Net turned images to RAS before it predicted them."""
     raters: Raters
 
 
@@ -119,13 +119,13 @@ def _read(path: Path, request: ForeignRequest) -> ForeignContents:
     labels = read_label_names(about)
     cases = _cases(folds)
     plans = _stated(folds[0].folder, "plans.json")
-    stated = {} if plans is None else read_json(plans)
+    settings = {} if plans is None else read_json(plans)
     names = [case.name for case in cases]
     rated = raters_of(path, request.raters, names, beside=folds[0].folder)
     plan = _Plan(
         labels=labels,
         order=class_order(about, labels),
-        turned=stated.get("image_reader_writer") == _TURNING,
+        turned=settings.get("image_reader_writer") == _TURNING,
         raters=rated,
     )
     draws = len(cases[0].files)
@@ -135,7 +135,7 @@ def _read(path: Path, request: ForeignRequest) -> ForeignContents:
     arrays |= item_columns(path, names)
     return ForeignContents(
         arrays=arrays,
-        header=_header(stated, labels, draws),
+        header=_header(settings, labels, draws),
         cases=ForeignCases(partial(_maps, plan, cases), tuple(names), draws),
         notes=(_note(labels, cases, folds), *rated.notes),
     )
@@ -145,7 +145,7 @@ def _folds(path: Path) -> list[_Fold]:
     if _is_fold(path):
         return [_fold(path, path.name)]
     below = [folder for folder in _below(path) if _is_fold(folder)]
-    # Beside the folds, nnU-Net keeps the label maps of all of them together.
+    # Beside the folds, nnU-Net stores a folder with the label maps of all folds.
     numbered = [folder for folder in below if _name(folder, path).startswith("fold_")]
     folds = [_fold(folder, _name(folder, path)) for folder in numbered or below]
     if not folds:
@@ -158,7 +158,7 @@ def _folds(path: Path) -> list[_Fold]:
 
 
 def _name(folder: Path, path: Path) -> str:
-    """Return what a fold is called: `fold_0` for `fold_0/validation` too."""
+    """Return the name of a fold: `fold_0` for `fold_0/validation` too."""
     return folder.relative_to(path).parts[0]
 
 
@@ -186,7 +186,7 @@ def _check_fold(fold: _Fold) -> None:
 
 
 def _cases(folds: Sequence[_Fold]) -> list[_FoldedCase]:
-    """Return the cases: folds of the same cases are draws, others have their own."""
+    """Return the cases; folds with equal cases are draws, others have their own."""
     first = folds[0].cases
     if all(fold.cases.keys() == first.keys() for fold in folds):
         return [
@@ -213,7 +213,7 @@ def _cases(folds: Sequence[_Fold]) -> list[_FoldedCase]:
 
 
 def _stated(folder: Path, name: str) -> Path | None:
-    """Return a file of the dataset beside the predictions, or up to two folders up."""
+    """Return the path of a file beside the predictions or up to two folders above."""
     places = (folder, *folder.resolve().parents[:2])
     return next((p / name for p in places if (p / name).is_file()), None)
 
@@ -259,7 +259,7 @@ def _maps(plan: _Plan, cases: Sequence[_FoldedCase], row: int) -> Maps:
 
 
 def _probabilities(plan: _Plan, label_map: Path) -> NDArray[Any]:
-    """Return the probabilities (C, *space) beside a label map, with its axes."""
+    """Return the probabilities (C, *space) beside a label map, on the same axes."""
     folder, stem = label_map.parent, stem_of(label_map)
     file = folder / f"{stem}.npz"
     stored = read_array(file, ARRAY).astype(np.float32, copy=False)
@@ -283,7 +283,7 @@ def _probabilities(plan: _Plan, label_map: Path) -> NDArray[Any]:
 
 
 def _turned(plan: _Plan, stored: NDArray[Any], label_map: Path) -> NDArray[Any]:
-    """Return probabilities (C, z, y, x) with the axes turned to RAS, as labels are."""
+    """Return probabilities (C, z, y, x) with the axes turned to RAS like the labels."""
     if label_map.suffix == ".png":
         return stored[:, 0] if stored.ndim == 4 else stored
     import nibabel
@@ -298,14 +298,14 @@ def _turned(plan: _Plan, stored: NDArray[Any], label_map: Path) -> NDArray[Any]:
         order = nibabel.io_orientation(volume.affine)  # type: ignore[no-untyped-call]
         forward = nibabel.apply_orientation(forward, order[:sides])  # type: ignore[no-untyped-call]
     if forward.ndim == 4 and forward.shape[2] == 1:
-        forward = forward[:, :, 0]  # a picture, as its label map is read
+        forward = forward[:, :, 0]  # a picture, like its label map
     return np.ascontiguousarray(np.moveaxis(forward, -1, 0))
 
 
 def _check_agreement(
     plan: _Plan, probs: NDArray[Any], labels: NDArray[np.uint8], path: Path
 ) -> None:
-    """Raise unless the label map is what nnU-Net makes of these probabilities."""
+    """Raise unless the label map is the one that these probabilities give."""
     if plan.labels.regions:
         shown = np.zeros(labels.shape, np.uint8)
         for region, label in zip(probs, plan.order, strict=False):

@@ -1,9 +1,9 @@
 """Tables as scikit-learn users write them (Pedregosa et al., 2011).
 
-Columns or arrays are called as its metrics call them: `y_true`, and `y_prob` for P(y=1)
-or `y_prob_<class>` for each class, as `predict_proba` returns them. `y_pred` of a
-regression may have `y_std` beside it. An .npz file may hold `y_prob` (N, C) with
-`classes`, which are those of `classes_`.
+Columns or arrays have the names of its metrics' arguments: `y_true`, and `y_prob` for
+P(y=1) or `y_prob_<class>` for each class, as `predict_proba` returns them. `y_pred` of
+a regression may have `y_std` beside it. An .npz file may hold `y_prob` (N, C) with
+`classes`, the estimator's `classes_`.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ from qualms.readers._columns import (
 from qualms.wording import plural
 
 _OURS = {"target", "prob", "probs", "mean", "lower", "embedding"}
-"""Arrays of a predictions file of ours."""
+"""Arrays that show that a file is one of our own predictions files."""
 _TRUE, _PREDICTED, _DEVIATION, _CLASSES = "y_true", "y_pred", "y_std", "classes"
 
 
@@ -65,7 +65,7 @@ def _read(path: Path, request: ForeignRequest) -> ForeignContents:
 
 
 def _of_columns(columns: Columns, by_class: dict[str, str]) -> ForeignContents:
-    """Return probabilities with a column for each class."""
+    """Return contents from columns with the probability of each class."""
     target = columns.get(_TRUE)
     probs = np.stack([_numbers(columns, name) for name in by_class.values()], axis=1)
     if len(by_class) > 1:
@@ -82,7 +82,7 @@ def _of_columns(columns: Columns, by_class: dict[str, str]) -> ForeignContents:
 
 
 def _of_one_array(columns: Columns, name: str) -> ForeignContents:
-    """Return P(y=1), or the probabilities (N, C) of an .npz file."""
+    """Return contents from P(y=1), or from the probabilities (N, C) of an .npz file."""
     probs, target = _numbers(columns, name), columns.get(_TRUE)
     if probs.ndim == 2 and probs.shape[1] == 1:
         probs = probs[:, 0]
@@ -121,7 +121,7 @@ def _stated_classes(columns: Columns, count: int) -> list[str] | None:
 
 
 def _of_values(columns: Columns, task: str | None) -> ForeignContents:
-    """Return predicted values of a regression."""
+    """Return contents from the predicted values of a regression."""
     if _DEVIATION not in columns and task != "regression":
         raise PredictionsError(
             f"'{_TRUE}' and '{_PREDICTED}' alone may be classes or values; for classes"
@@ -130,7 +130,9 @@ def _of_values(columns: Columns, task: str | None) -> ForeignContents:
         )
     used = {"target": _TRUE, "mean": _PREDICTED, "std": _DEVIATION}
     arrays = {
-        ours: _numbers(columns, name) for ours, name in used.items() if name in columns
+        field: _numbers(columns, name)
+        for field, name in used.items()
+        if name in columns
     }
     return ForeignContents(
         arrays={**arrays, **own_columns(columns, "regression")},
@@ -156,7 +158,7 @@ def _numbers(columns: Columns, name: str) -> NDArray[Any]:
 def _finished(
     contents: ForeignContents, columns: Columns, used: Sequence[str]
 ) -> ForeignContents:
-    """Return the contents with columns of our names, and notes on what was taken."""
+    """Return the contents with the columns that have our names, and with notes."""
     own = own_columns(columns, "classification")
     probs = contents.arrays["probs"]
     classes = contents.header.get(_CLASSES) or range(probs.shape[1])

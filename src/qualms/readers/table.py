@@ -1,8 +1,8 @@
-"""Tables whose columns have names of their own: a clinic's list, a database's export.
+"""Tables whose columns may have any names: a clinic's list, a database's export.
 
-No column is recognised. `qualms convert table` is told which column is which, so that
+No column is recognised. Options of `qualms convert table` name the columns, so that
 nothing is guessed from values. Columns may be separated by commas, semicolons, tabs
-or bars: by the mark that gives the first line the names that were told.
+or bars: the separator is the one under which the first line has these names.
 """
 
 import csv
@@ -27,14 +27,13 @@ from qualms.readers._columns import (
 from qualms.wording import plural
 
 _SEPARATORS = ",;\t|"
-_VALUES = ("mean", "std", "lower", "upper")
 _DEFAULTS = {"0", "1"}
-"""How the classes of a target are called where no `positive` is needed."""
+"""Classes of a target for which `positive` is not needed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Names:
-    """Which column is which; "" and () are columns that the table does not have."""
+    """Names of the columns; "" and () for columns that the table does not have."""
 
     target: str
     prob: str
@@ -49,7 +48,7 @@ class _Names:
 
     @property
     def columns(self) -> list[str]:
-        """List the columns that are read, each once."""
+        """Columns that are read, without repeats."""
         shifted = self.shifted.partition("=")[0]
         single = [self.target, self.prob, self.item, self.cluster, shifted]
         every = [*single, *self.probs.values(), *self.values.values(), *self.groups]
@@ -77,16 +76,17 @@ def table(  # noqa: PLR0913 - an option for each column
     Args:
         target: Column of the truth.
         prob: Column with the probability of the class `positive`.
-        positive: The class that `prob` is of, as `target` calls it; 1 by default.
+        positive: Name in `target` of the class whose probability `prob` is; default 1.
         probs: Columns with probabilities, by class: {"healthy": "p_healthy", ...}.
         mean: Column of predicted values, for a regression.
         std: Column of their standard deviations.
         lower: Column of lower ends of intervals.
         upper: Column of upper ends.
         item: Column that names items.
-        cluster: Column of what items share, such as the patient.
-        groups: Columns whose groups are judged on their own.
-        shifted: Column of truth values, or "hospital=partner": where it has this value.
+        cluster: Column with the cluster of each item, such as the patient.
+        groups: Columns with groups that are scored separately.
+        shifted: Column of truth values; or "hospital=partner", a column and the value
+            that marks shifted items.
         decimal: The decimal mark, "." or ",".
     """
     values = {"mean": mean, "std": std, "lower": lower, "upper": upper}
@@ -123,9 +123,9 @@ def _read(names: _Names, path: Path, _request: ForeignRequest) -> ForeignContent
 
 def _check(names: _Names) -> None:
     kinds = {"prob": names.prob, "probs": names.probs, "mean": names.values}
-    stated = [kind for kind, value in kinds.items() if value]
-    if len(stated) != 1:
-        got = " and ".join(stated) or "none of them"
+    used_kinds = [kind for kind, value in kinds.items() if value]
+    if len(used_kinds) != 1:
+        got = " and ".join(used_kinds) or "none of them"
         raise PredictionsError(
             "say which columns hold predictions: -o prob=COLUMN for two classes, -o"
             ' \'probs={"CLASS": "COLUMN", ...}\' for more, or -o mean=COLUMN for'
@@ -154,12 +154,12 @@ def _stored(names: _Names, path: Path) -> Columns:
 
 
 def _separator(names: _Names, path: Path) -> str:
-    """Return the mark under which the first line has most of the stated names."""
+    """Return the separator under which the first line has most of the stated names."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             line = file.readline()
     except (OSError, UnicodeDecodeError):
-        return ","  # reading says what is wrong
+        return ","  # the error is reported when the table is read
 
     def count(mark: str) -> int:
         first = next(csv.reader([line], delimiter=mark), [])
@@ -174,7 +174,7 @@ def _classes(names: _Names, columns: Columns) -> ForeignContents:
         each = [_numbers(columns, name) for name in names.probs.values()]
         return class_contents(np.stack(each, axis=1), list(names.probs), target)
     if target is not None and target.dtype.kind == "b":
-        # A truth value is 1, unless `positive` calls it as the table does.
+        # True is class 1, unless `positive` names the class as the table does.
         target = np.where(target, "true", "false") if names.positive else target * 1
     prob = _numbers(columns, names.prob)
     classes = _two_classes(names, target)
@@ -182,21 +182,21 @@ def _classes(names: _Names, columns: Columns) -> ForeignContents:
 
 
 def _two_classes(names: _Names, target: NDArray[Any] | None) -> list[str]:
-    """Return what the other class and the positive one are called."""
-    there = set() if target is None else {*as_class_names(target)}
-    if not names.positive and there <= _DEFAULTS:
+    """Return the names of the other class and of the positive one."""
+    classes = set() if target is None else {*as_class_names(target)}
+    if not names.positive and classes <= _DEFAULTS:
         return ["0", "1"]
-    listed = ", ".join(sorted(there)[:4])
+    listed = ", ".join(sorted(classes)[:4])
     if not names.positive:
         raise PredictionsError(
             f"column '{names.target}' holds {listed}; say which of them"
             f" '{names.prob}' is the probability of: -o positive=NAME"
         )
     positive = names.positive
-    if positive not in there:
-        matches = [name for name in there if name.casefold() == positive.casefold()]
+    if positive not in classes:
+        matches = [name for name in classes if name.casefold() == positive.casefold()]
         positive = matches[0] if len(matches) == 1 else positive
-    others = sorted(there - {positive})
+    others = sorted(classes - {positive})
     if len(others) > 1:
         raise PredictionsError(
             f"column '{names.target}' holds {listed}, which are more than two classes;"
@@ -210,12 +210,12 @@ def _values(names: _Names, columns: Columns) -> ForeignContents:
     if names.target:
         used["target"] = names.target
     return ForeignContents(
-        arrays={ours: _numbers(columns, name) for ours, name in used.items()}
+        arrays={field: _numbers(columns, name) for field, name in used.items()}
     )
 
 
 def _described(names: _Names, columns: Columns) -> dict[str, NDArray[Any]]:
-    """Return what is known of the items beside truth and predictions."""
+    """Return further arrays: names of items, clusters, groups, and `shifted`."""
     arrays: dict[str, NDArray[Any]] = {}
     if names.item:
         arrays["item"] = columns[names.item]
@@ -232,13 +232,13 @@ def _shifted(rule: str, columns: Columns) -> NDArray[Any]:
     name, equals, wanted = rule.partition("=")
     values = columns[name]
     if equals:
-        there = as_class_names(values)
-        if wanted not in there:
+        texts = as_class_names(values)
+        if wanted not in texts:
             raise PredictionsError(
                 f"no row of column '{name}' is {wanted!r:.60}; it holds"
-                f" {', '.join(sorted({*there})[:6])}"
+                f" {', '.join(sorted({*texts})[:6])}"
             )
-        return np.array([value == wanted for value in there])
+        return np.array([value == wanted for value in texts])
     if values.dtype.kind == "b" or set(values.tolist()) <= {0, 1}:
         return values.astype(bool)
     example = as_class_names(values)[0]

@@ -1,8 +1,8 @@
-"""Referral plans: which items an expert should see, and what that promises.
+"""Referral plans: the items that an expert should see, with a promise on the others.
 
-`refer` chooses a threshold and gives a `ReferralPlan`; `plan.save` keeps it in a file,
-`read_plan` reads it, and `plan.apply` says which of new, unlabelled items to refer.
-`plan_choices` gives the answers of `refer` to a grid of budgets and targets.
+`refer` chooses a threshold and returns a `ReferralPlan`; `plan.save` writes it to a
+file, `read_plan` reads it, and `plan.apply` finds the new, unlabelled items to refer.
+`plan_choices` returns the answers of `refer` to a grid of budgets and targets.
 """
 
 from qualms.referral._answers import BudgetAnswers, ScoreAnswers

@@ -1,4 +1,4 @@
-"""Thresholds that answer a grid of budgets and of targets, by the rules of `refer`."""
+"""Thresholds for a grid of budgets and of targets, by the rules of `refer`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ CONFIDENCES = (0.8, 0.9, 0.95, 0.99)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BudgetAnswers:
-    """Thresholds that refer at most so many, one for each budget."""
+    """Thresholds within budgets, one for each budget."""
 
     observed: Array
     """(B,) thresholds that keep within the budgets on the items themselves."""
@@ -37,29 +37,29 @@ class BudgetAnswers:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScoreAnswers:
-    """Thresholds whose kept items reach a score, one for each target; nan: none."""
+    """Thresholds whose kept items reach targets of a score; nan if there is none."""
 
     starts: int
-    """Walks between which the risk is divided."""
+    """Number of walks that share the risk."""
     observed: Array
     """(T,) thresholds that reach the targets on the items themselves."""
     promised: Mapping[float, Array]
     """By confidence: (T,) thresholds that promise the targets for new items."""
     needed: Mapping[float, Index]
-    """By confidence: (T,) about how many items would be enough; 0 where the target is
-    promised, and where a hundred times as many would not do."""
+    """By confidence: (T,) approximate number of items that would be enough; 0 if the
+    target is promised, or if a hundred times as many items are not enough."""
     most: Mapping[float, tuple[float, float]]
-    """By confidence: the threshold that promises most, and what it promises."""
+    """By confidence: the threshold with the highest promise, and this promise."""
 
     def shown(self, confidence: float) -> Array:
-        """Return (T,) what `refer` shows: promised thresholds, else the one of most."""
+        """Return the thresholds (T,) that `refer` shows: promised ones, else `most`."""
         promised = self.promised[confidence]
         shown: Array = np.where(np.isnan(promised), self.most[confidence][0], promised)
         return shown
 
 
 def answered_scores(items: ReferralItems) -> tuple[str, ...]:
-    """Return the scores that a plan for these items can be asked to reach."""
+    """Return the scores that can be targets of a plan for these items."""
     if not items.is_decided:
         return ()
     if items.classes != 2:

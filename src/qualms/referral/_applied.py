@@ -1,4 +1,4 @@
-"""Applying a plan to new items whose targets nobody knows yet."""
+"""Applying a plan to new items whose targets are not known yet."""
 
 import csv
 import hashlib
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from qualms.referral._plan import ReferralPlan
 
 LISTED = 10
-"""Items that a notebook shows of a list."""
+"""Most items of a list that a notebook shows."""
 FEW = 10
-"""Fewer items than these do not show that another network predicted them."""
+"""Fewest items that show whether another network predicted them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -59,12 +59,12 @@ class ReferredItems:
     """Names of the items; their places where the file has none."""
     uncertainty: Array = field(repr=False)
     predicted: Index | Array | NDArray[np.str_] = field(repr=False)
-    """Classes, or values, that the network predicts; names of classes where the file
-    has them. Of embeddings their lengths."""
+    """Predicted classes or values; names of classes if the file has them. For
+    embeddings, their lengths."""
     output: str = "predicted"
     """Name of the column of `predicted`."""
     labels: dict[str, NDArray[Any]] = field(default_factory=dict, repr=False)
-    """cluster and group, where the file has them."""
+    """cluster and group, if the file has them."""
 
     def __len__(self) -> int:
         return len(self.row)
@@ -86,9 +86,9 @@ class ReferredItems:
         return list(zip(*columns, strict=True))
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Write the items as CSV; the file appears whole or not at all.
+        """Write the items as CSV; the file appears complete or not at all.
 
-        Text that a spreadsheet would run as a formula gets a quote before it.
+        Text that a spreadsheet would run as a formula gets a leading quote.
         """
         target = Path(path)
         with (
@@ -117,7 +117,7 @@ class ReferredItems:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """Number of items that go to the expert, beside what the plan expected."""
+    """Number of items that go to the expert, and the expectation of the plan."""
 
     items: int
     clusters: int | None
@@ -131,7 +131,7 @@ class Workload:
 
     @property
     def expected(self) -> tuple[int, int, int]:
-        """Items to refer of so many items like those of the plan: number, low, high."""
+        """Expected referrals of items like those of the plan: number, low, high."""
         number = self.items * self.planned.value
         low, high = self.items * self.planned.low, self.items * self.planned.high
         return round(number), math.floor(low), math.ceil(high)
@@ -151,7 +151,7 @@ class AppliedPlan:
     promise: str
     """The promise of the plan in words; '' where it has none."""
     refer: Flags = field(repr=False)
-    """Whether each item is to be referred (N,)."""
+    """(N,) True for items to be referred."""
     items: ReferredItems
     workload: Workload
     check: LikenessCheck
@@ -190,7 +190,7 @@ def apply_plan(
     """Apply `plan` to new items: find those to refer, and compare them with its own.
 
     Raises:
-        ValueError: If the predictions are not such as the plan was made from.
+        ValueError: If the predictions are of another kind than those of the plan.
     """
     new = read_for_referral(source, logits=logits, labelled=False)
     _check_kind(plan, new)
@@ -259,7 +259,7 @@ def _named(
 def measure_workload(
     refer: Flags, cluster: Index | None, planned: Estimate, level: float
 ) -> Workload:
-    """Return the share referred among new items, and how far it moved."""
+    """Return the share referred among new items, and its change."""
     design = Design(items=len(refer), cluster=cluster)
     low, high = exact_interval(refer, design=design, level=level)
     share = Estimate(value=float(refer.mean()), low=low, high=high, undefined=0.0)
@@ -305,7 +305,7 @@ def _check_kind(plan: "ReferralPlan", new: Predictions) -> None:
 def _check_overlap(
     plan: "ReferralPlan", new: Predictions, sample: ReferenceSample
 ) -> None:
-    """Raise where no class predicted now was ever predicted for the plan."""
+    """Raise if the plan's items were never predicted as any of the classes of now."""
     if plan.classes is None or sample.n < FEW:
         return
     if (np.minimum(plan.reference.predicted, sample.predicted) > 0).any():

@@ -1,6 +1,6 @@
-"""What every budget and every target would lead to: the answers of a planner page.
+"""Answers of a planner page: the outcomes of every budget and every target.
 
-A page lets its reader drag a budget or a target. Python computes all answers beforehand
+On the page, readers drag a budget or a target. Python computes all answers beforehand
 by the rules of `refer`, and the page looks them up. Budgets and targets are a fixed
 grid, so that the table stays small for any number of items.
 """
@@ -34,7 +34,7 @@ from qualms.referral._words import file_notes, file_warnings
 from qualms.scores import Better, Estimate
 
 Asked = tuple[str, float | None]
-"""What is asked ("budget" or a score), and the confidence."""
+"""The request ("budget" or a score), and the confidence."""
 Verdicts = NDArray[np.int8]
 
 
@@ -46,16 +46,16 @@ class MeasureChoices:
     label: str
     better: Better
     before: Estimate
-    """Of all items: nothing is referred."""
+    """Score of all items, without referral."""
     kept: Estimates
-    """Of the items the network decides, (K,) each; nan where it is undefined."""
+    """Scores of the kept items, (K,) each; nan where undefined."""
     with_expert: Array
-    """(K,) of all items, those referred counted as right."""
+    """(K,) scores of all items, with referred items counted as right."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SetChoices:
-    """What every threshold does on one set of items."""
+    """Outcomes of every threshold on one set of items."""
 
     name: str
     """Name of the file."""
@@ -64,17 +64,17 @@ class SetChoices:
     n: int
     clusters: int | None
     kept: Index
-    """(K,) items kept."""
+    """(K,) numbers of kept items."""
     referred: Estimates
-    """Share referred, (K,) each."""
+    """Shares referred, (K,) each."""
     measures: tuple[MeasureChoices, ...]
     counted: Mapping[str, Index]
-    """(K,) kept items that count in a score: all, positives, negatives."""
+    """(K,) numbers of kept items that count in a score: all, positives, negatives."""
     wrong: Mapping[str, Index]
-    """(K,) those of them that are decided wrongly."""
+    """(K,) numbers of those that are decided wrongly."""
     verdicts: Mapping[Asked, Verdicts] = field(default_factory=dict)
-    """For each budget or target: 1 met, -1 missed, 0 undecided, of what `refer` shows.
-    Empty for the set that thresholds are chosen on."""
+    """For each budget or target, verdicts on the shown thresholds: 1 met, -1 missed, 0
+    undecided. {} for the set on which thresholds are chosen."""
 
     @property
     def label(self) -> str:
@@ -91,14 +91,14 @@ class SetChoices:
         raise LookupError(f"no {score!r} in {self.name}; it has {names}")
 
     def per_thousand(self, place: int) -> PerThousand:
-        """Return what happens to 1,000 such items at the threshold at `place`."""
-        each, kept = 1000.0 / self.n, int(self.kept[place])
+        """Return the numbers of 1,000 such items at the threshold at `place`."""
+        each, kept_count = 1000.0 / self.n, int(self.kept[place])
         wrong = {
             name: each * float(counts[place]) for name, counts in self.wrong.items()
         }
         return PerThousand(
-            referred=each * (self.n - kept),
-            kept=each * kept,
+            referred=each * (self.n - kept_count),
+            kept=each * kept_count,
             wrong=wrong.get("accuracy", math.nan),
             missed=wrong.get("sensitivity", math.nan),
             false_alarms=wrong.get("specificity", math.nan),
@@ -113,21 +113,21 @@ class PlanChoices:
     classes: int | None
     uncertainty: UncertaintySource
     budgets: Array
-    """(B,) shares that may be referred."""
+    """(B,) largest shares that may be referred."""
     targets: Array
-    """(T,) scores that the kept items must reach."""
+    """(T,) least scores of the kept items."""
     confidences: tuple[float, ...]
     budget: BudgetAnswers
     scores: Mapping[str, ScoreAnswers]
     """By score: accuracy, and with two classes sensitivity and specificity."""
     thresholds: Array
-    """(K,) all thresholds that answer something, ascending; inf refers none."""
+    """(K,) all thresholds that answer a request, ascending; inf refers none."""
     rounded: Array
-    """(K,) the same as `refer` prints them."""
+    """(K,) the thresholds as `refer` prints them."""
     sets: tuple[SetChoices, ...]
-    """What they do on the set that they are chosen on, then on the others."""
+    """Outcomes on the set on which thresholds are chosen, then on the other sets."""
     items: int
-    """Independent items that promises rest on: one per cluster."""
+    """Independent items that promises are based on: one per cluster."""
     level: float
     """Level of the intervals."""
     version: str
@@ -142,7 +142,7 @@ class PlanChoices:
         Args:
             asked: "budget", "accuracy", "sensitivity" or "specificity".
             value: One of `budgets`, or of `targets`.
-            confidence: One of `confidences`; None: for the items themselves.
+            confidence: One of `confidences`; None for the items themselves.
         """
         grid = self.budgets if asked == "budget" else self.targets
         row = int(np.argmin(np.abs(grid - value)))
@@ -159,9 +159,9 @@ class PlanChoices:
         return float(answers.promised[confidence][row])
 
     def places(self, thresholds: Array) -> Index:
-        """Return the places in `thresholds` of some of them; -1 for nan."""
-        found = np.searchsorted(self.thresholds, thresholds)
-        places: Index = np.where(np.isnan(thresholds), -1, found)
+        """Return the indices of `thresholds` in `self.thresholds`; -1 for nan."""
+        nearest = np.searchsorted(self.thresholds, thresholds)
+        places: Index = np.where(np.isnan(thresholds), -1, nearest)
         return places
 
 
@@ -171,13 +171,13 @@ def plan_choices(
     on: Sequence[Source] = (),
     options: ReferralOptions | None = None,
 ) -> PlanChoices:
-    """Return what `refer` answers to every budget and target of a grid.
+    """Return the answers of `refer` to every budget and target of a grid.
 
     Args:
         source: Labelled predictions to choose thresholds on, as for `refer`.
         on: Other labelled predictions to apply the thresholds to.
-        options: Which uncertainty, the level of the intervals, the seed. Scores to
-            reach and groups are left out: every score is answered, and no group.
+        options: Uncertainty, level of the intervals, seed. Targets and groups in it are
+            ignored: every score is answered, and no group.
 
     >>> choices = plan_choices({"target": [0, 0, 1, 1], "prob": [0.1, 0.2, 0.4, 0.9]})
     >>> round(choices.threshold("budget", 0.25, None), 4)
@@ -220,7 +220,7 @@ def plan_choices(
 
 
 def _all_thresholds(budget: BudgetAnswers, scores: Mapping[str, ScoreAnswers]) -> Array:
-    """Return the thresholds (K,) that answer anything, ascending."""
+    """Return all thresholds (K,) that answer a request, ascending."""
     answers = [budget.observed, *budget.promised.values()]
     for score in scores.values():
         most = [threshold for threshold, _ in score.most.values()]
@@ -230,7 +230,7 @@ def _all_thresholds(budget: BudgetAnswers, scores: Mapping[str, ScoreAnswers]) -
 
 
 class _SetTable:
-    """What thresholds do on one set."""
+    """Computes the outcomes of thresholds on one set."""
 
     def __init__(self, items: ReferralItems, thresholds: Array, level: float) -> None:
         self._items, self._thresholds, self._level = items, thresholds, level
@@ -243,13 +243,13 @@ class _SetTable:
         }
 
     def rounded(self) -> Array:
-        """Return the thresholds with as many digits as refer the same items."""
+        """Return the thresholds, rounded so that they refer the same items."""
         largest = self._ascending.largest_kept(self._kept)
         pairs = zip(self._thresholds.tolist(), largest.tolist(), strict=True)
         return np.array([rounded_down(*pair) for pair in pairs])
 
     def columns(self) -> SetChoices:
-        """Return what each threshold does, without verdicts."""
+        """Return the outcomes of each threshold, without verdicts."""
         items, kept = self._items, self._kept
         names = self._right if items.is_decided else ["mae"]
         return SetChoices(
@@ -267,7 +267,7 @@ class _SetTable:
     def verdicts(
         self, budget: BudgetAnswers, scores: Mapping[str, ScoreAnswers]
     ) -> dict[Asked, Verdicts]:
-        """Return whether this set meets each request, by one-sided bounds."""
+        """Return verdicts whether this set meets each request, by one-sided bounds."""
         verdicts: dict[Asked, Verdicts] = {}
         for confidence, shown in ((None, budget.observed), *budget.promised.items()):
             share = self._referred.at(*self._at(shown, confidence or CONFIDENCE))
@@ -282,31 +282,31 @@ class _SetTable:
         return verdicts
 
     def _at(self, thresholds: Array, confidence: float) -> tuple[Index, float]:
-        """Return the items kept, and the level of an interval with these bounds."""
+        """Return the numbers of kept items, and the level of a two-sided interval."""
         return self._ascending.kept(thresholds), 2.0 * confidence - 1.0
 
     def _measure(self, name: str) -> MeasureChoices:
         label, better = score_label(self._items, name)
         everything = np.array([self._items.n])
         if name == "mae":
-            before, kept = self._errors(everything), self._errors(self._kept)
+            before, after = self._errors(everything), self._errors(self._kept)
         else:
             share = self._right[name]
             before = share.at(everything, self._level)
-            kept = share.at(self._kept, self._level)
+            after = share.at(self._kept, self._level)
         return MeasureChoices(
             score=name,
             label=label,
             better=better,
             before=_first(before),
-            kept=kept,
+            kept=after,
             with_expert=self._with_expert(name),
         )
 
-    def _errors(self, kept: Index) -> Estimates:
+    def _errors(self, counts: Index) -> Estimates:
         """Return the mean absolute error of the first `kept` items."""
         rows = []
-        for count in kept.tolist():
+        for count in counts.tolist():
             chosen = np.zeros(self._items.n, np.bool_)
             chosen[self._ascending.order[:count]] = True
             error = estimate(self._items, "mae", chosen, self._level)
@@ -326,7 +326,7 @@ class _SetTable:
 
 
 def _shown_scores(items: ReferralItems) -> tuple[str, ...]:
-    """Return the scores of a set that are shares, defined or not."""
+    """Return the scores of a set that are shares, including undefined ones."""
     if not items.is_decided:
         return ()
     return tuple(SHARE_SCORES) if items.classes == 2 else ("accuracy",)

@@ -1,4 +1,4 @@
-"""The items of a file as a plan sees them: uncertainty, decision and outcome of each.
+"""The items of a file for a plan: uncertainty, decision and outcome of each.
 
 In-domain and shifted items are separate sets. The uncertainty of a plan is an array of
 the file or is computed from its predictions.
@@ -44,15 +44,15 @@ COMPUTED: Mapping[str, Mapping[str, str]] = {
     },
     "embedding": {"inverse_norm": "one over the length of the embedding"},
 }
-"""Uncertainties that can be computed, by task and name."""
+"""Descriptions of the uncertainties that can be computed, by task and name."""
 CERTAIN = 1e-9
-"""A hit is certain that misses 1 by no more than rounding."""
+"""Largest difference from 1 of a certain hit, which rounding explains."""
 ARRAYS = {
     "classification": "uncertainty/<name>",
     "regression": "select/<name>",
     "embedding": "uncertainty/<name>",
 }
-"""Arrays that a file can give its uncertainty as, by task."""
+"""Family of arrays for a file's own uncertainty, by task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +61,9 @@ class UncertaintySource:
 
     name: str
     from_file: bool
-    """Whether it is an array of the file; else it is computed from the predictions."""
+    """True for an array of the file; False if computed from the predictions."""
     how: str
-    """Description of how it is made."""
+    """Description of its computation."""
     draws: int
     """Draws of the predictions that the plan was made from."""
 
@@ -83,8 +83,8 @@ class ReferralItems:
     predicted: Index | Array
     """The most probable class, the predicted value, or the length of the embedding."""
     correct: Flags
-    """Whether the predicted class, or that of the nearest neighbour, is right; False
-    throughout for regression."""
+    """True where the predicted class, or that of the nearest neighbour, is right; False
+    for all items of a regression."""
     loss: Array
     """NLL for classes, absolute error for values, 1 for a wrong neighbour."""
     positive: Array
@@ -108,11 +108,11 @@ class ReferralItems:
 
     @property
     def is_decided(self) -> bool:
-        """Whether an item is right or wrong; values are neither."""
+        """True if items are right or wrong; values are neither."""
         return self.task != "regression"
 
     def counted(self, score: str) -> Flags:
-        """Return which items count in `score`, one of `SHARE_SCORES`."""
+        """Return a mask of the items that count in `score`, one of `SHARE_SCORES`."""
         target = SHARE_SCORES[score].target
         if target is None:
             return np.ones(self.n, np.bool_)
@@ -147,7 +147,7 @@ class ReferralItems:
         )
 
     def independent(self, seed: int) -> "ReferralItems":
-        """Return one item of each cluster, drawn by `seed`; without clusters all."""
+        """Return one item per cluster, drawn by `seed`; all items without clusters."""
         if self.cluster is None:
             return self
         keys = (self.positive, self.loss, self.correct, self.target, self.uncertainty)
@@ -181,9 +181,9 @@ def split_by_shift(
     uncertainty: UncertaintySource,
     gallery: Predictions | None = None,
 ) -> tuple[ReferralItems, ...]:
-    """Return in-domain and shifted items apart where the file marks some as shifted.
+    """Return in-domain and shifted items separately if the file marks some as shifted.
 
-    Items of no known class are left out, and embeddings of upstream items.
+    Items of no known class and embeddings of upstream items are left out.
     """
     if predictions.task == "embedding":
         index = query_items(predictions, gallery)
@@ -201,7 +201,7 @@ def split_by_shift(
 
 
 def in_domain_items(predictions: Predictions) -> Index:
-    """Return the rows of the items that a plan is made on."""
+    """Return the rows of the items on which a plan is made."""
     index = known_items(predictions)
     upstream = predictions.get("upstream")
     if upstream is not None:
@@ -211,7 +211,7 @@ def in_domain_items(predictions: Predictions) -> Index:
 
 
 def _marks(predictions: Predictions, index: Index) -> Flags:
-    """Return which items are a shifted set beside others."""
+    """Return a mask of the shifted items; all False if all items are shifted."""
     marks = predictions.get("shifted")
     shifted = np.zeros(len(index), np.bool_) if marks is None else marks[index]
     return np.zeros_like(shifted) if shifted.all() else shifted
@@ -220,8 +220,8 @@ def _marks(predictions: Predictions, index: Index) -> Flags:
 def one_per_cluster(cluster: Index, keys: tuple[NDArray[Any], ...], seed: int) -> Index:
     """Return the index of one item of each cluster, drawn by `seed`.
 
-    Items are sorted by `keys`, all that is known of them, so that their order in the
-    file has no influence.
+    Items are sorted by `keys`, their properties, so that their order in the file has no
+    influence.
     """
     order = np.lexsort((*keys, cluster))
     size = np.bincount(cluster)
@@ -241,14 +241,14 @@ def cluster_codes(cluster: NDArray[Any] | None, index: Index) -> Index | None:
 
 
 def uncertainty_source(predictions: Predictions, name: str | None) -> UncertaintySource:
-    """Return where the uncertainty `name` comes from; arrays of the file come first.
+    """Return the source of the uncertainty `name`; arrays of the file come first.
 
-    Without a name it is the one that `qualms score` judges: that of the header, else
-    the first of the file's own, else the usual one of the task.
+    Without a name it is the uncertainty that `qualms score` judges: that of the header,
+    else the first of the file's own, else the usual one of the task.
 
     Raises:
         LookupError: If there is none of this name.
-        ValueError: If the file cannot give it.
+        ValueError: If the file lacks what it is computed from.
     """
     computed, own = COMPUTED[predictions.task], own_uncertainties(predictions)
     lengths = (LENGTH,) if predictions.task == "regression" else ()
@@ -267,9 +267,9 @@ def uncertainty_source(predictions: Predictions, name: str | None) -> Uncertaint
 
 
 def usual_uncertainty(predictions: Predictions) -> str:
-    """Return the name of the uncertainty that is computed where none is named.
+    """Return the name of the uncertainty that is computed by default.
 
-    Of values it is the length of the interval, which follows from the deviation.
+    For values it is the length of the interval if there is one, else the deviation.
     """
     if predictions.task == "regression" and "lower" in predictions.arrays:
         return "width"
@@ -277,7 +277,7 @@ def usual_uncertainty(predictions: Predictions) -> str:
 
 
 def array_name(predictions: Predictions, name: str) -> str:
-    """Return the full name of the array that an uncertainty of the file's own is."""
+    """Return the full name of the array of one of the file's own uncertainties."""
     return next(
         f"{family}/{name}" for family in FAMILIES if name in predictions.named(family)
     )
@@ -287,7 +287,7 @@ def uncertainty_values(predictions: Predictions, source: UncertaintySource) -> A
     """Return the uncertainty (N,) of every item, as `source` describes it.
 
     Raises:
-        ValueError: If the predictions cannot give it.
+        ValueError: If the predictions lack what it is computed from.
     """
     if source.from_file:
         return _array_of_file(predictions, source.name)
@@ -308,7 +308,7 @@ def uncertainty_values(predictions: Predictions, source: UncertaintySource) -> A
 def predicted_values(predictions: Predictions) -> Index | Array:
     """Return the predicted classes or values (N,).
 
-    Of an interval without a mean it is the middle, of an embedding its length.
+    For an interval without a mean it is the middle, for an embedding the length.
     """
     if predictions.task == "embedding":
         wide = predictions.arrays["embedding"].astype(np.float64)
@@ -363,9 +363,9 @@ def _queries_at(
 ) -> ReferralItems:
     """Return queries, which are right if their nearest neighbour is of their class.
 
-    Without a gallery, queries that are each other's nearest are one cluster: whether
-    they are of one class is one question. One with equally near neighbours of several
-    classes counts as wrong, so that nothing too good is promised.
+    Without a gallery, queries that are each other's nearest neighbours are a cluster,
+    because they are right or wrong together. A query with equally near neighbours of
+    several classes counts as wrong, so that promises stay valid.
     """
     search = retrieved_items(predictions, index, gallery)
     correct = search.hits > 1.0 - CERTAIN
@@ -402,19 +402,14 @@ def _array_of_file(predictions: Predictions, name: str) -> Array:
     array = array_name(predictions, name)
     if array.startswith("uncertainty/"):
         return np.asarray(predictions.arrays[array], np.float64)
-    # Draws of a selection score are joined by the rule that its file states.
+    # Draws of a selection score are pooled by the rule in the header.
     many = predictions.draws > 1
     joined = pool([predictions]) if many else predictions
     return np.asarray(joined.arrays[array][0], np.float64)
 
 
-def _has_spread(predictions: Predictions) -> bool:
-    several = predictions.draws > 1 and "mean" in predictions.arrays
-    return several or "var" in predictions.arrays
-
-
 def is_computable(predictions: Predictions, name: str) -> bool:
-    """Return whether the predictions have what the uncertainty is computed from."""
+    """Return whether the uncertainty can be computed from the predictions."""
     missing = {
         "aleatoric": predictions.draws == 1,
         "epistemic": predictions.draws == 1,
@@ -422,6 +417,11 @@ def is_computable(predictions: Predictions, name: str) -> bool:
         "width": "lower" not in predictions.arrays,
     }
     return not missing.get(name, False)
+
+
+def _has_spread(predictions: Predictions) -> bool:
+    several = predictions.draws > 1 and "mean" in predictions.arrays
+    return several or "var" in predictions.arrays
 
 
 def _check_computable(predictions: Predictions, name: str) -> None:

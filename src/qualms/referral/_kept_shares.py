@@ -1,9 +1,9 @@
 """Shares among the kept items of a set at many thresholds at once, with intervals.
 
-They are those of `_outcome`, one threshold at a time: the same values and exact
-intervals, from running sums over the items in order of their uncertainty. With clusters
-the variance of a share needs sums over clusters of squared counts, which are running
-sums as well.
+The values and exact intervals are those of `_outcome`, which treats one threshold at a
+time, but come from running sums over the items in order of their uncertainty. With
+clusters, the variance of a share needs sums over clusters of squared counts, which are
+running sums as well.
 """
 
 from typing import NamedTuple
@@ -27,24 +27,24 @@ class _ClusterSums(NamedTuple):
 
     wrong_squared: Index
     products: Index
-    """Of the wrong and the counted items."""
+    """Products of the numbers of wrong and of counted items."""
     counted_squared: Index
     units: Index
-    """Clusters with a counted item."""
+    """Numbers of clusters with a counted item."""
 
 
 class RunningShare(NamedTuple):
-    """The share of right ones among the k least uncertain items, for k = 0 to N."""
+    """The share of right items among the k least uncertain ones, for k = 0 to N."""
 
     counted: Index
-    """(N + 1,) items that count."""
+    """(N + 1,) numbers of items that count."""
     wrong: Index
-    """(N + 1,) those of them that are wrong."""
+    """(N + 1,) numbers of those that are wrong."""
     sums: _ClusterSums | None
-    """None where no two items share a cluster."""
+    """Sums over clusters; None if no two items share a cluster."""
 
     def at(self, kept: Index, level: float) -> Estimates:
-        """Return the share among the first `kept` items; nan where none counts."""
+        """Return the shares among the first `kept` items; nan where none counts."""
         counted, wrong = self.counted[kept], self.wrong[kept]
         some = counted > 0
         items = np.maximum(counted, 1).astype(np.float64)
@@ -56,7 +56,7 @@ class RunningShare(NamedTuple):
         return Estimates(*(np.where(some, each, np.nan) for each in (share, low, high)))
 
     def _spread(self, kept: Index, items: Array) -> tuple[Array, Array]:
-        """Return the variance of the share over draws of clusters, and their number."""
+        """Return variances of the shares over clusters, and numbers of clusters."""
         assert self.sums is not None
         squared, products, counted_squared, units = (s[kept] for s in self.sums)
         wrong = self.wrong[kept] / items
@@ -77,16 +77,16 @@ class AscendingItems:
         self._cluster = None if items.cluster is None else items.cluster[order]
 
     def kept(self, thresholds: Array) -> Index:
-        """Return how many items lie strictly below each threshold."""
+        """Return the number of items strictly below each threshold."""
         count: Index = np.searchsorted(self._uncertainty, thresholds, side="left")
         return count
 
     def largest_kept(self, kept: Index) -> Array:
-        """Return the largest uncertainty of the first `kept` items; -inf of none."""
+        """Return the largest uncertainty of the first `kept` items; -inf for none."""
         return np.append(-np.inf, self._uncertainty)[kept]
 
     def share_right(self, correct: Flags, counted: Flags) -> RunningShare:
-        """Return the share of correct ones among the counted items that are kept."""
+        """Return the share of correct items among the kept items that count."""
         counts, wrong = counted[self.order], (counted & ~correct)[self.order]
         return RunningShare(
             counted=_running(counts),
@@ -95,7 +95,7 @@ class AscendingItems:
         )
 
     def share_referred(self) -> RunningShare:
-        """Return the share of referred ones among all items."""
+        """Return the share of referred items among all items."""
         everyone = np.full(self.n + 1, self.n)
         return RunningShare(
             counted=everyone, wrong=np.arange(self.n + 1), sums=self._whole_clusters()
@@ -117,12 +117,12 @@ class AscendingItems:
         )
 
     def _whole_clusters(self) -> _ClusterSums | None:
-        """Return the sums where all items count, and kept ones stand for wrong ones."""
+        """Return sums in which all items count, and kept items replace wrong ones."""
         if self._cluster is None:
             return None
         size = np.bincount(self._cluster)
-        kept = np.ones(self.n, np.bool_)
-        before = _before_in_cluster(kept, self._cluster)
+        everyone = np.ones(self.n, np.bool_)
+        before = _before_in_cluster(everyone, self._cluster)
         steps = np.ones(self.n + 1, np.int64)
         return _ClusterSums(
             wrong_squared=_running(2 * before + 1),
@@ -133,13 +133,13 @@ class AscendingItems:
 
 
 def _running(steps: Index | Flags) -> Index:
-    """Return (N + 1,) the sums of the first 0, 1, ..., N steps."""
+    """Return the sums (N + 1,) of the first 0, 1, ..., N steps."""
     sums: Index = np.concatenate([[0], np.cumsum(steps, dtype=np.int64)])
     return sums
 
 
 def _before_in_cluster(flags: Flags, cluster: Index) -> Index:
-    """Return for each item how many before it in its cluster have the flag."""
+    """Return for each item the number of flagged items before it in its cluster."""
     order = np.argsort(cluster, kind="stable")
     grouped = flags[order].astype(np.int64)
     sums = np.cumsum(grouped) - grouped

@@ -1,10 +1,10 @@
 """Comparison of new items with those a plan was made on, by outputs alone.
 
-Two tests that hold their level for any population (`scores.inference.compare_values`)
-compare the uncertainty and what is predicted, with Holm's correction. Both rest on one
-item of each cluster, as promises do: that is exact even where new clusters are larger
-or smaller than those of the plan. Many items make any difference significant, so the
-verdict also looks at its size.
+Two tests that hold their level for any population (`qualms.inference.compare_values`)
+compare the uncertainty and the predictions, with Holm's correction. Both use one item
+of each cluster, as promises do: this is exact even if new clusters are larger or
+smaller than those of the plan. With many items any difference is significant, so the
+verdict also depends on its size.
 """
 
 from collections.abc import Sequence
@@ -29,16 +29,16 @@ from qualms.scores import Estimate
 Likeness = Literal["alike", "slightly unlike", "unlike", "too few items"]
 
 MAX_ITEMS = 5000
-"""Largest sample of either side; of more items so many are drawn."""
+"""Largest sample of either side; from more items, a sample of this size is drawn."""
 SMALL = 0.05
-"""A difference of shares below this is small."""
+"""Largest difference of shares that counts as small."""
 MAX_HIDDEN = 0.1
-"""Where the share referred may have moved by more than this, items are too few."""
+"""Items are too few if the share referred may have changed by more than this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReferenceSample:
-    """Independent items that a plan was made on, as new items are compared with them.
+    """Sample of the independent items of a plan, for comparisons with new items.
 
     Names, targets and the order of items are left out.
     """
@@ -56,27 +56,27 @@ class ReferenceSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Departure:
-    """Difference of the new items in uncertainty, or in what is predicted."""
+    """Difference of the new items in uncertainty or in predictions."""
 
     what: str
-    """uncertainty, predicted classes, predicted values or lengths."""
+    """Quantity: uncertainty, predicted classes, predicted values or lengths."""
     p: float
-    """Corrected for the two tests; small where chance does not explain it."""
+    """p value, corrected for the two tests; small if chance does not explain it."""
     differs: bool
-    """Whether the difference is beyond chance."""
+    """True if the difference is beyond chance."""
     distance: float
-    """The most that a share of items moved: of those below any value, or of any set
-    of classes."""
+    """Largest change of a share: of the items below any value, or in any set of
+    classes."""
     by_chance: float
-    """The distance on average where nothing has changed."""
+    """Average distance if nothing has changed."""
     size: float
     """The distance less its noise."""
     example: str
-    """What moved: the median, or a class."""
+    """Name of the number that changed: the median, or the share of a class."""
     planned: float
     """Median of the plan's items, or the share of that class among them."""
     now: float
-    """The same of the new items."""
+    """The same for the new items."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,9 +88,9 @@ class LikenessCheck:
     """The verdict in words."""
     departures: tuple[Departure, Departure]
     items: int
-    """Independent new items that were tested, one of each cluster."""
+    """Number of independent new items that were tested, one of each cluster."""
     reference: int
-    """Items of the plan that they were compared with."""
+    """Number of items of the plan that they were compared with."""
     level: float
     """Probability that items like those of the plan are not called unlike."""
 
@@ -98,7 +98,7 @@ class LikenessCheck:
 def reference_sample(
     uncertainty: Array, predicted: NDArray[Any], classes: int | None, seed: int
 ) -> ReferenceSample:
-    """Return what is kept of independent items; at most 5,000 of them, by `seed`."""
+    """Return a sample of independent items; at most 5,000, drawn by `seed`."""
     index = _at_most(uncertainty, predicted, seed)
     return ReferenceSample(
         uncertainty=np.sort(uncertainty[index]),
@@ -120,14 +120,14 @@ def check_likeness(  # noqa: PLR0913 - two samples, and how they are compared
     """Compare independent new items with those of a plan.
 
     Args:
-        reference: The sample that the plan kept.
-        new: The same of new items, by `reference_sample`.
-        change: By how much the share referred moved, with its interval.
-        level: The chance that items like those of the plan are found alike.
-        permutations: How many the tests draw.
-        seed: Draws them.
-        classes: Names of the classes, where they are known.
-        values: Name of what is predicted, where that is no class.
+        reference: The sample of the plan.
+        new: The sample of new items, by `reference_sample`.
+        change: Change of the share referred, with its interval.
+        level: Probability that items like those of the plan are called alike.
+        permutations: Number of permutations of the tests.
+        seed: Seed of the permutations.
+        classes: Names of the classes; () if unknown.
+        values: Name of the predicted quantity, for tasks without classes.
     """
     are_classes = reference.predicted.dtype.kind == "i"
     options = {"permutations": permutations, "seed": seed}
@@ -172,7 +172,7 @@ def _at_most(uncertainty: Array, predicted: NDArray[Any], seed: int) -> Index:
 
 
 def _class_counts(predicted: NDArray[Any], classes: int | None) -> NDArray[Any]:
-    """Return how often each class is predicted; for regression the sorted values."""
+    """Return the count of each predicted class; for regression the sorted values."""
     if classes is None:
         return np.sort(predicted)
     return np.bincount(predicted.astype(np.int64), minlength=classes)
@@ -202,7 +202,7 @@ def _medians(before: NDArray[Any], now: NDArray[Any]) -> tuple[str, float, float
 def _moved_class(
     names: Sequence[str], before: NDArray[Any], now: NDArray[Any]
 ) -> tuple[str, float, float]:
-    """Return the class whose share moved furthest; of two, class 1."""
+    """Return the class whose share changed most; of two classes, class 1."""
     shares = before / before.sum(), now / now.sum()
     most = int(np.argmax(np.abs(shares[1] - shares[0]))) if len(now) != 2 else 1
     name = names[most] if names else str(most)

@@ -1,4 +1,4 @@
-"""What a threshold does on a set: how many items it refers, how good the others are."""
+"""The outcome of a threshold on a set: the share referred, scores of kept items."""
 
 import math
 from collections.abc import Mapping
@@ -39,15 +39,15 @@ LABELS: dict[str, tuple[str, Better]] = {
 }
 TENTHS = np.arange(10) / 10
 FALSE_ALARMS = 0.05
-"""Chance of finding a fall that is noise, for all pairs of shares together."""
-# With a million items any fall is beyond noise; below half a point it is of no account.
+"""Probability of reporting a fall that is noise, for all pairs of shares together."""
+# With a million items any fall is beyond noise; below half a point it is negligible.
 LEAST_FALL = 0.005
 UNDEFINED = Estimate(value=math.nan, low=math.nan, high=math.nan, undefined=1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """One score of all items, of the kept items, and with an expert's help."""
+    """One score of all items, of the kept items, and with an expert."""
 
     score: str
     label: str
@@ -55,11 +55,11 @@ class Measure:
     before: Estimate
     """Of all items: nothing is referred."""
     kept: Estimate
-    """Of the items the network decides."""
+    """Score of the kept items."""
     with_expert: float
-    """Of all items, those referred counted as right; nan where that has no meaning."""
+    """Score of all items with referred ones counted as right; nan where meaningless."""
     why: str = ""
-    """Why a value is undefined."""
+    """Reason why a value is undefined; '' if all are defined."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,11 +69,11 @@ class PerThousand:
     referred: float
     kept: float
     wrong: float
-    """Kept and decided wrongly."""
+    """Kept items that are decided wrongly."""
     missed: float
-    """Kept positives taken for negatives; nan unless there are two classes."""
+    """Kept positives decided as negatives; nan unless there are two classes."""
     false_alarms: float
-    """Kept negatives taken for positives; nan unless there are two classes."""
+    """Kept negatives decided as positives; nan unless there are two classes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +101,7 @@ class Outcome:
     measures: tuple[Measure, ...]
     per_thousand: PerThousand
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
-    """Whether the request is met, for sets that the threshold was not chosen on."""
+    """Verdicts whether the request is met, for sets other than that of the choice."""
     fall: Fall | None = None
     curve: Curve | None = field(default=None, repr=False, compare=False)
     """Accuracy of the kept items for every share referred."""
@@ -138,7 +138,7 @@ def outcome_at(
 def judged_outcome(
     threshold: float, items: ReferralItems, request: Request, options: ReferralOptions
 ) -> Outcome:
-    """Describe items that the threshold was not chosen on, with verdicts."""
+    """Describe items on which the threshold was not chosen, with verdicts."""
     verdicts = _verdicts(items, threshold, request)
     return replace(outcome_at(threshold, items, options), verdicts=verdicts)
 
@@ -146,7 +146,7 @@ def judged_outcome(
 def _verdicts(
     items: ReferralItems, threshold: float, request: Request
 ) -> Mapping[str, Verdict]:
-    """Return whether the request is met, by budget or score.
+    """Return verdicts whether the request is met, by budget or score.
 
     One-sided bounds at the confidence of the request decide. The threshold was fixed
     beforehand, so no correction is needed.
@@ -196,28 +196,28 @@ def _measures(
         names = ["accuracy"]
     elif items.classes != 2:
         names = ["accuracy", "balanced_accuracy", "nll"]
-    kept = items.uncertainty < threshold
-    return tuple(_measure(items, name, kept, level) for name in names)
+    is_kept = items.uncertainty < threshold
+    return tuple(_measure(items, name, is_kept, level) for name in names)
 
 
-def _measure(items: ReferralItems, name: str, kept: Flags, level: float) -> Measure:
+def _measure(items: ReferralItems, name: str, is_kept: Flags, level: float) -> Measure:
     label, better = score_label(items, name)
-    after = estimate(items, name, kept, level)
+    after = estimate(items, name, is_kept, level)
     return Measure(
         score=name,
         label=label,
         better=better,
         before=estimate(items, name, np.ones(items.n, np.bool_), level),
         kept=after,
-        with_expert=_with_expert(items, name, kept),
-        why=_why_undefined(items, name, kept) if np.isnan(after.value) else "",
+        with_expert=_with_expert(items, name, is_kept),
+        why=_why_undefined(items, name, is_kept) if np.isnan(after.value) else "",
     )
 
 
 def score_label(items: ReferralItems, name: str) -> tuple[str, Better]:
-    """Return the label of a score, and which values of it are better.
+    """Return the label of a score and its direction.
 
-    The accuracy of queries is their R@1.
+    The accuracy of queries is called R@1.
     """
     label, better = LABELS[name]
     queries = items.task == "embedding" and name == "accuracy"
@@ -234,7 +234,7 @@ def estimate(items: ReferralItems, name: str, chosen: Flags, level: float) -> Es
     if math.isnan(influence.value):
         return UNDEFINED
     interval = interval_of(influence, design=_design(items, chosen), level=level)
-    # Too few items or clusters rule out no value at all.
+    # With too few items or clusters no value is excluded.
     defined = not math.isnan(interval.low)
     return Estimate(
         value=influence.value,
@@ -265,7 +265,7 @@ def _share_right(
 
 
 def _share(items: ReferralItems, hit: Flags, counted: Flags, level: float) -> Estimate:
-    """Return the share of `hit`; its interval is exact, as the promises beside it."""
+    """Return the share of `hit` with an exact interval, because promises are exact."""
     if not counted.any():
         return UNDEFINED
     design = _design(items, counted)
@@ -279,18 +279,18 @@ def _design(items: ReferralItems, chosen: Flags) -> Design:
     return Design(items=int(chosen.sum()), cluster=cluster)
 
 
-def _with_expert(items: ReferralItems, name: str, kept: Flags) -> float:
+def _with_expert(items: ReferralItems, name: str, is_kept: Flags) -> float:
     if name == "mae":
-        return float(np.where(kept, items.loss, 0.0).mean())
+        return float(np.where(is_kept, items.loss, 0.0).mean())
     if name not in SHARE_SCORES:
         return float("nan")
     counted = items.counted(name)
-    right = items.correct | ~kept
+    right = items.correct | ~is_kept
     return float(right[counted].mean()) if counted.any() else float("nan")
 
 
-def _why_undefined(items: ReferralItems, name: str, kept: Flags) -> str:
-    if not kept.any():
+def _why_undefined(items: ReferralItems, name: str, is_kept: Flags) -> str:
+    if not is_kept.any():
         return "no item is kept"
     if name in SHARE_SCORES:
         side, exist = SHARE_SCORES[name].side, items.counted(name).any()
@@ -299,13 +299,13 @@ def _why_undefined(items: ReferralItems, name: str, kept: Flags) -> str:
 
 
 def _per_thousand(items: ReferralItems, threshold: float) -> PerThousand:
-    kept = items.uncertainty < threshold
-    wrong = kept & ~items.correct
+    is_kept = items.uncertainty < threshold
+    wrong = is_kept & ~items.correct
     each = 1000.0 / items.n
     two, judged = items.classes == 2, items.is_decided
     return PerThousand(
-        referred=each * float((~kept).sum()),
-        kept=each * float(kept.sum()),
+        referred=each * float((~is_kept).sum()),
+        kept=each * float(is_kept.sum()),
         wrong=each * float(wrong.sum()) if judged else np.nan,
         missed=each * float((wrong & (items.target == 1)).sum()) if two else np.nan,
         false_alarms=(
@@ -315,9 +315,9 @@ def _per_thousand(items: ReferralItems, threshold: float) -> PerThousand:
 
 
 def _curve(items: ReferralItems) -> Curve:
-    """Return the accuracy curve of `scores.referral_curve`; for values, the error's.
+    """Return the accuracy of the kept items at every share referred.
 
-    Of queries it is that of R@1.
+    For queries it is R@1, for values the mean absolute error.
     """
     order, start = items.rank
     name, values = "accuracy", items.correct.astype(np.float64)
@@ -325,14 +325,14 @@ def _curve(items: ReferralItems) -> Curve:
         name = recall_at_1.__name__
     if not items.is_decided:
         name, values = "mae", items.loss
-    kept = kept_means(values[order], start)
+    means = kept_means(values[order], start)
     return Curve(
         name=f"referral_{name}",
         label=f"{scores.about(getattr(scores, name)).label} of the kept items",
         subset=items.subset,
         x_label="share referred",
         x=np.arange(items.n) / items.n,
-        y=kept[::-1].copy(),
+        y=means[::-1].copy(),
     )
 
 
@@ -374,7 +374,7 @@ def _largest_fall(sample: ReferralItems, threshold: float) -> Fall | None:
 
 
 def _kept_at_shares(sample: ReferralItems, threshold: float) -> tuple[Array, Array]:
-    """Return the items kept at each share and the right ones of them, fewest first.
+    """Return the numbers of kept items at each share and of right ones, ascending.
 
     Tied items are kept together.
     """
@@ -389,7 +389,7 @@ def _kept_at_shares(sample: ReferralItems, threshold: float) -> tuple[Array, Arr
 
 
 def _below(hits: Array, n: Array, other_hits: Array, other_n: Array) -> Flags:
-    """Return, for each pair, whether the first share is lower by more than noise."""
+    """Return for each pair whether the first share is lower by more than noise."""
     if not len(n):
         return np.zeros(0, np.bool_)
     z = float(ndtri(1.0 - FALSE_ALARMS / len(n)))

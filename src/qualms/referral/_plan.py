@@ -66,11 +66,11 @@ class ReferralPlan:
     request: Request
     uncertainty: UncertaintySource
     found: bool = True
-    """Whether a threshold does what was asked."""
+    """True if a threshold fulfils the request."""
     shown: Cutoff
-    """The threshold; where none does what was asked, the one that promises most."""
+    """The threshold; if none fulfils the request, the one with the highest promise."""
     promise: Promise | None
-    """What `shown` promises; None for a budget of the given items."""
+    """Promise of `shown`; None for a budget of the given items."""
     made_on: PlanOrigin
     reference: ReferenceSample = field(repr=False)
     """Sample that new items are compared with."""
@@ -79,34 +79,34 @@ class ReferralPlan:
     version: str
     """Version of qualms that made the plan."""
     observed: Cutoff | None = None
-    """The threshold that does what was asked on the given items alone."""
+    """The threshold that fulfils the request on the given items alone."""
     promised: Cutoff | None = None
-    """The threshold that does what was asked for new items."""
+    """The threshold that fulfils the request for new items."""
     needed: int | None = None
-    """About how many such items would be enough, where these are too few; else None.
+    """Approximate number of items that would be enough if these are too few; else None.
 
     All items of a cluster are counted.
     """
     offers: tuple[Offer, ...] = ()
     """Other thresholds."""
     outcomes: tuple[Outcome, ...] = ()
-    """What `shown` does on each set; the items it was chosen on come first."""
+    """Outcomes of `shown` on each set; that of the choice comes first."""
     items: ReferredItems | None = field(default=None, repr=False)
-    """The items of the given file to refer; None where no threshold was found."""
+    """The items of the given file to refer; None without a threshold."""
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
     def threshold(self) -> float:
-        """Refer where uncertainty >= threshold; inf refers none, nan: none was found.
+        """Least uncertainty of referred items; inf refers none.
 
-        The one of `shown`, unless that does not do what was asked.
+        It is nan if no threshold fulfils the request.
         """
         return self.shown.threshold if self.found else math.nan
 
     @property
     def clustered(self) -> bool:
-        """Whether the promise is about one random item per cluster."""
+        """True if the promise is about one random item per cluster."""
         return self.made_on.clusters is not None
 
     @property
@@ -121,7 +121,7 @@ class ReferralPlan:
 
     @property
     def promise_words(self) -> str:
-        """The promise for new items, with its confidence; '' where there is none."""
+        """The promise for new items, with its confidence; '' if there is none."""
         if self.promise is None or not self.found:
             return ""
         units = f"clusters like these, of {PER_CLUSTER}"
@@ -133,13 +133,13 @@ class ReferralPlan:
     def apply(
         self, source: Source, *, logits: bool = False, seed: int = 0
     ) -> AppliedPlan:
-        """Return which of new items to refer, how many, and whether they are alike.
+        """Find the new items to refer, count them, and compare them with the plan's.
 
         Args:
             source: Predictions, labelled or not: a path, a mapping of arrays, a frame,
                 or predictions already read.
             logits: The class scores are logits; never guessed.
-            seed: Draws one item of each cluster, and the permutations of the check.
+            seed: Seed of the choice of one item per cluster, and of permutations.
         """
         self._check_found()
         return apply_plan(self, source, logits=logits, seed=seed)
@@ -152,7 +152,7 @@ class ReferralPlan:
     def save(self, path: str | PathLike[str]) -> Path:
         """Write the plan's file, for `read_plan` and `qualms refer --apply`.
 
-        The file appears whole or not at all.
+        The file appears complete or not at all.
         """
         text, target = self.to_json(), Path(path)
         with replacing(target) as temporary:
@@ -227,7 +227,7 @@ def read_plan(path: str | PathLike[str]) -> ReferralPlan:
     try:
         return _from_data(fields)
     except (KeyError, TypeError, ValueError, ArithmeticError) as error:
-        # The checksum is right, so somebody wrote it on purpose.
+        # The checksum is right, so the file was written on purpose.
         raise PlanError(
             f"{path}: does not hold a plan ({error}); make it again"
         ) from None

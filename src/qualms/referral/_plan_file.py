@@ -1,4 +1,4 @@
-"""The file of a plan: JSON that says what it is, with a checksum."""
+"""The file of a plan: JSON with its kind and a checksum."""
 
 import hashlib
 import json
@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 KIND = "qualms referral plan"
 FILE_FORMAT = 1
 LISTS = ("uncertainty", "predicted")
-"""Long lists of the reference, which stand on one line each."""
-# A plan holds at most 5,000 numbers twice; anything far larger is none.
+"""Long lists of the reference, each of which is written on one line."""
+# A plan holds at most twice 5,000 numbers; a far larger file is no plan.
 LARGEST_BYTES = 8_000_000
 
 
@@ -27,14 +27,14 @@ def file_text(plan: Mapping[str, Any]) -> str:
     data["reference"] = reference | {name: f"@{name}" for name in LISTS}
     text = json.dumps(data, indent=2, allow_nan=False)
     for name in LISTS:
-        # The last place: an uncertainty may have any name.
+        # The last occurrence, because an uncertainty may have any name.
         head, _, tail = text.rpartition(f'"@{name}"')
         text = head + json.dumps(reference[name], allow_nan=False) + tail
     return text + "\n"
 
 
 def checksum(data: Mapping[str, Any]) -> str:
-    """Return a hash of all that a plan's file says beside it."""
+    """Return a hash of all fields of a plan's file except `checksum`."""
     rest = {name: value for name, value in data.items() if name != "checksum"}
     text = json.dumps(rest, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
@@ -63,7 +63,7 @@ class Fields:
         return list(self._data)
 
     def check_names(self, names: set[str]) -> None:
-        """Raise where there is a value of another name."""
+        """Raise if there is a value with another name."""
         others = sorted(set(self._data) - names)
         if others:
             raise ValueError(f"unknown {', '.join(map(repr, others))}")
@@ -91,22 +91,22 @@ class Fields:
         return share
 
     def text(self, name: str) -> str | None:
-        """Return a text; None where it is null."""
+        """Return a text; None for null."""
         text: str | None = self.of(name, (str, type(None)))
         return text
 
     def number(self, name: str, *, otherwise: float = math.nan) -> float:
-        """Return a number; `otherwise` where it is null."""
+        """Return a number; `otherwise` for null."""
         value = self.number_or_none(name)
         return otherwise if value is None else value
 
     def number_or_none(self, name: str) -> float | None:
-        """Return a number; None where it is null."""
+        """Return a number; None for null."""
         value = self.of(name, (int, float, type(None)))
         return None if value is None else float(value)
 
     def count(self, name: str) -> int | None:
-        """Return an integer; None where it is null."""
+        """Return an integer; None for null."""
         count: int | None = self.of(name, (int, type(None)))
         return count
 
@@ -133,7 +133,7 @@ def _load(file: Path) -> dict[str, Any]:
 
 
 def _check_file(data: dict[str, Any], file: Path) -> None:
-    """Raise unless `data` says that it is a plan of this format and is unchanged."""
+    """Raise unless `data` is a plan of this format with the right checksum."""
     if data.get("kind") != KIND:
         printed = {"request", "outcomes"} <= set(data)
         what = "is what --json prints, which is" if printed else "is JSON, but"

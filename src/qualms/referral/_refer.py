@@ -42,14 +42,14 @@ def refer(
             trained nor tuned on: a path, a mapping of arrays, or predictions already
             read. Items marked `shifted` take no part in the choice. For values only a
             budget can be asked for.
-        budget: The largest share of items that may be referred. With `confidence` it
-            holds for new items, else for the given ones.
+        budget: The largest share of items that may be referred: of new items with
+            `confidence`, else of the given ones.
         accuracy: The least accuracy of the kept items, for new items.
         confidence: Probability with which the promise must hold; 0.9 for `accuracy`.
             With clusters the promise is about one random item per cluster.
         on: Other labelled predictions to apply the threshold to: a later month,
             another hospital, a shifted set.
-        options: Which uncertainty, further scores to reach, level of the intervals.
+        options: Uncertainty, further scores to reach, level of the intervals.
 
     >>> items = {"target": [0, 0, 1, 1], "prob": [0.1, 0.2, 0.4, 0.9]}
     >>> plan = refer(items, budget=0.25)
@@ -98,7 +98,7 @@ def refer(
 
 
 def _check_classes(file: Predictions, request: Request) -> None:
-    """Raise unless the scores of `request` can be had with the classes of the file."""
+    """Raise unless the scores of `request` are defined for the classes of the file."""
     needed = [name for name in request.at_least if name != "accuracy"]
     if file.task == "embedding" and needed:
         raise ValueError(

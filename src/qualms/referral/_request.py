@@ -1,4 +1,4 @@
-"""What is asked of a referral plan."""
+"""The request for a referral plan."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,18 +7,18 @@ from typing import NamedTuple
 from qualms.evaluate.scoring import Source
 
 CONFIDENCE = 0.9
-"""Confidence of a promise where none is asked for."""
+"""Default confidence of a promise."""
 
 
 class ShareScore(NamedTuple):
     """A score that is the share of right decisions among some of the items."""
 
     promise: str
-    """Words that follow "at least 95%" in a promise."""
+    """Words after "at least 95%" in a promise."""
     of_queries: str = ""
-    """The same words where items are queries of a retrieval."""
+    """The same for queries of a retrieval."""
     target: int | None = None
-    """Only items of this class count; None: all items do."""
+    """Class whose items count; None if all items count."""
     side: str = ""
     """Name of items of that class."""
 
@@ -35,14 +35,14 @@ SHARE_SCORES: Mapping[str, ShareScore] = {
         promise="of the kept negatives are cleared", target=0, side="negative"
     ),
 }
-"""Scores that a plan can be asked to reach."""
+"""Scores that can be targets of a plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """Request for a threshold: a budget, or scores that the kept items must reach.
 
-    Either there is a `budget`, or `at_least` has one or more scores.
+    It has either a `budget`, or one or more scores in `at_least`.
     """
 
     budget: float | None = None
@@ -50,15 +50,15 @@ class Request:
     at_least: Mapping[str, float]
     """Least values of scores of the kept items, by name (`SHARE_SCORES`)."""
     confidence: float | None = None
-    """Confidence of the promise for new items; None: for the given items only."""
+    """Confidence of the promise for new items; None for the given items only."""
 
     @property
     def effective_confidence(self) -> float:
-        """The confidence asked for, else the usual one."""
+        """The requested confidence, else the default."""
         return CONFIDENCE if self.confidence is None else self.confidence
 
     def as_data(self) -> dict[str, float | None]:
-        """Return the request as JSON holds it: a key for every possible score."""
+        """Return the request as JSON values, with a key for every possible score."""
         return {
             "budget": self.budget,
             **{name: self.at_least.get(name) for name in SHARE_SCORES},
@@ -93,7 +93,7 @@ class Request:
 def make_request(
     *, budget: float | None, confidence: float | None, **scores: float | None
 ) -> Request:
-    """Return the request for a budget or for these scores; None: not asked for.
+    """Return the request for a budget, or for those of the scores that are not None.
 
     A budget without a confidence is for the given items; scores are always promised.
     """
@@ -113,18 +113,19 @@ class ReferralOptions:
     """Least share of the kept negatives (class 0) that must be found."""
     uncertainty: str | None = None
     """entropy, aleatoric, epistemic, or the <name> of an array `uncertainty/<name>`;
-    for regression std, width or also that of a `select/<name>`. None for the one that
-    scores judge: that of the header, else the first of the file's own."""
+    for regression std, width, or the name of such an array or of a `select/<name>`.
+    None for the one that scores judge: that of the header, else the first of the
+    file's own."""
     logits: bool = False
     """The class scores are logits; never guessed."""
     gallery: Source | None = None
-    """Embeddings: neighbours are sought among the items of this file."""
+    """Embeddings: file whose items are searched for neighbours."""
     by_group: bool = False
-    """Also describe each group of the array 'group'."""
+    """True to describe each group of the array 'group', too."""
     level: float = 0.95
     """Level of the intervals."""
     seed: int = 0
-    """Draws one item of each cluster where items must be independent."""
+    """Seed of the choice of one item per cluster, where items must be independent."""
 
     def __post_init__(self) -> None:
         if not 0.0 < self.level < 1.0:

@@ -1,4 +1,4 @@
-"""The sets of a plan: the one it is made on, and the others that it is applied to."""
+"""The sets of a plan: the one it is made on, and others that it is applied to."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,10 +20,10 @@ class PlanSets(NamedTuple):
     """Files, and the sets of items that they hold."""
 
     names: list[str]
-    """Names of the files that tell them apart."""
+    """Distinct names of the files."""
     uncertainty: UncertaintySource
     items: ReferralItems
-    """The items that thresholds are chosen on."""
+    """The items on which thresholds are chosen."""
     others: list[ReferralItems]
 
 
@@ -50,7 +50,7 @@ def split_files(files: Sequence[Predictions], options: ReferralOptions) -> PlanS
 
 
 def _gallery(first: Predictions, options: ReferralOptions) -> Predictions | None:
-    """Return the embeddings among which neighbours are sought; None for the file's."""
+    """Return the embeddings to search for neighbours; None for the file's own."""
     if options.gallery is None:
         return None
     gallery = predictions_of(options.gallery)
@@ -81,9 +81,9 @@ def _check_same_kind(files: Sequence[Predictions]) -> None:
 
 
 def _names(files: Sequence[Predictions]) -> list[str]:
-    """Return file names, with as much of the path as makes them differ.
+    """Return file names, with as much of the paths as is needed to make them differ.
 
-    A file that is given twice has its place in the list instead.
+    If a file is listed twice, names have their place in the list instead.
     """
     paths = [Path(file.source) for file in files]
     for depth in range(1, 12):

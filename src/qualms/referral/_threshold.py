@@ -1,10 +1,10 @@
-"""Choice of the threshold that does what was asked, and its promise for new items.
+"""Choice of the threshold that fulfils a request, and its promise for new items.
 
 Scores are promised by walks over the thresholds (`_walks`), a budget by the beta
 distribution of order statistics.
 
-Offers are another statement: lower bounds at a few shares referred, which all hold at
-once by Bonferroni's correction over these shares.
+Offers are a separate statement: lower bounds at a few shares referred, which hold
+simultaneously by Bonferroni's correction over these shares.
 """
 
 import math
@@ -30,7 +30,7 @@ from qualms.referral._walks import (
 from qualms.referral.shares import exact_percent
 
 OFFERED = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8)
-"""Shares referred of the offers."""
+"""Shares referred by the offers."""
 DIGITS = 4
 """Least number of digits of a rounded threshold."""
 
@@ -40,35 +40,35 @@ class Cutoff:
     """A threshold and its effect on the items it was chosen on."""
 
     threshold: float
-    """Refer where uncertainty >= threshold; inf refers none."""
+    """Least uncertainty of referred items; inf refers none."""
     rounded: float
     """The threshold with four digits, or with as many as refer the same items."""
     referred: float
     """Share of the items referred."""
     accuracy: float
-    """Accuracy of the kept items; nan where none is kept, and for regression."""
+    """Accuracy of the kept items; nan if none is kept, and for regression."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
     """Statement about new items of the same population, and its confidence.
 
-    Where items come in clusters it is about one random item per cluster: a large
-    cluster counts no more than a small one.
+    If items form clusters, it is about one random item per cluster: a large cluster
+    counts no more than a small one.
     """
 
     at_least: Mapping[str, float]
     """Lower bounds of scores of the kept items; empty for a budget."""
     budget: float | None
-    """Upper bound of the share referred, where that is what is promised."""
+    """Upper bound of the share referred; None for promised scores."""
     confidence: float
     """Probability, over the draw of the items, that the statement is true."""
     items: int
-    """Independent items that were tested: one per cluster where there are clusters."""
+    """Number of independent items that were tested: one per cluster."""
     tested: int
-    """Starts of walks, between which the risk is divided; 1 for a budget.
+    """Number of starts of walks, which share the risk; 1 for a budget.
 
-    Of plans made before there were walks, the thresholds tested at once.
+    In plans made before there were walks, the number of thresholds tested at once.
     """
 
     def words(
@@ -81,7 +81,7 @@ class Promise:
 
         Args:
             as_text: Formats the lower bounds.
-            of_queries: Whether items are queries of a retrieval.
+            of_queries: True if items are queries of a retrieval.
         """
         if self.budget is not None:
             return f"at most {exact_percent(self.budget)} of them are referred"
@@ -93,7 +93,7 @@ class Promise:
         )
 
     def as_data(self) -> dict[str, Any]:
-        """Return the promise as JSON holds it."""
+        """Return the promise as JSON values."""
         return {
             "at_least": dict(self.at_least),
             "budget": self.budget,
@@ -105,30 +105,30 @@ class Promise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """Another threshold, and the accuracy that it promises."""
+    """Another threshold with the accuracy that it promises."""
 
     cutoff: Cutoff
     promised: float
-    """Lower bound of the accuracy of kept new items; all offers hold at once."""
+    """Lower bound of the accuracy of kept new items; all offers hold simultaneously."""
 
 
 class ThresholdChoice(NamedTuple):
-    """The threshold that answers a request, and what it promises."""
+    """The threshold that answers a request, and its promise."""
 
     found: bool
-    """Whether a threshold does what was asked."""
+    """True if a threshold fulfils the request."""
     shown: Cutoff
-    """That threshold, else the one with the highest promise."""
+    """The threshold; if none fulfils the request, the one with the highest promise."""
     observed: Cutoff | None
-    """The threshold that does what was asked on the given items alone."""
+    """The threshold that fulfils the request on the given items alone."""
     promised: Cutoff | None
-    """The threshold that does what was asked for new items."""
+    """The threshold that fulfils the request for new items."""
     promise: Promise | None
-    """What `shown` promises; None for a budget of the given items."""
+    """Promise of `shown`; None for a budget of the given items."""
     needed: int | None
-    """About how many such items would be enough, where these are too few.
+    """Approximate number of items that would be enough if these are too few.
 
-    All items of a cluster are counted. None: even 100 times as many would not do.
+    All items of a cluster are counted. None if even 100 times as many are not enough.
     """
 
 
@@ -138,8 +138,8 @@ def choose_threshold(
     """Choose the threshold for `request`.
 
     Args:
-        items: What the threshold is described on.
-        sample: Independent ones of them, which promises rest on.
+        items: The items on which the threshold is described.
+        sample: Independent items among them, on which promises are based.
         request: A budget, or scores that the kept items must reach.
     """
     if request.budget is not None:
@@ -179,7 +179,7 @@ def _choose_for_scores(
     observed = _observed_cutoff(items, request)
     counts = count_below(sample, request.at_least)
     cut = promised_cut(counts, request)
-    found, bounds = cut is not None, request.at_least
+    is_promised, bounds = cut is not None, request.at_least
     if cut is None:
         cut, bounds = best_bounds(counts, request)
     shown = cutoff_at(items, float(counts.threshold[cut]))
@@ -190,7 +190,7 @@ def _choose_for_scores(
         items=sample.n,
         tested=starts(counts),
     )
-    if found:
+    if is_promised:
         return ThresholdChoice(True, shown, observed, shown, promise, None)
     times = float(growth(counts, request.at_least, request.effective_confidence))
     needed = None if math.isnan(times) else round(times * items.n)
@@ -200,14 +200,14 @@ def _choose_for_scores(
 def list_offers(
     items: ReferralItems, sample: ReferralItems, confidence: float
 ) -> tuple[Offer, ...]:
-    """Return the accuracy kept and promised at a few shares referred.
+    """Return the accuracy of kept items, and its promise, at a few shares referred.
 
     There are no offers for regression.
     """
     if not items.is_decided:
         return ()
     counts = count_below(sample, {"accuracy": 0.0})
-    # Shares of the items, fixed before any was seen.
+    # The shares are fixed before any item is read.
     ranks = np.round((1.0 - np.array(OFFERED)) * sample.n).astype(np.int64)
     cuts = np.searchsorted(counts.kept, ranks, side="right") - 1
     bounds = lower_bounds(counts, "accuracy", cuts, (1.0 - confidence) / len(cuts))
@@ -220,12 +220,12 @@ def list_offers(
 
 
 def cutoff_at(items: ReferralItems, threshold: float) -> Cutoff:
-    """Return what `threshold` does on `items`."""
-    kept = items.uncertainty < threshold
-    count = int(kept.sum())
+    """Return the effect of `threshold` on `items`."""
+    is_kept = items.uncertainty < threshold
+    count = int(is_kept.sum())
     judged = count and items.is_decided
-    accuracy = float(items.correct[kept].mean()) if judged else float("nan")
-    largest_kept = float(items.uncertainty[kept].max()) if count else -math.inf
+    accuracy = float(items.correct[is_kept].mean()) if judged else float("nan")
+    largest_kept = float(items.uncertainty[is_kept].max()) if count else -math.inf
     return Cutoff(
         threshold=threshold,
         rounded=rounded_down(threshold, largest_kept),
@@ -235,7 +235,7 @@ def cutoff_at(items: ReferralItems, threshold: float) -> Cutoff:
 
 
 def rounded_down(threshold: float, largest_kept: float) -> float:
-    """Return `threshold` with few digits, but larger than `largest_kept`."""
+    """Return `threshold` rounded down to few digits, but above `largest_kept`."""
     if math.isinf(threshold):
         return threshold
     for digits in range(DIGITS, 17):

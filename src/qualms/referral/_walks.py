@@ -1,4 +1,4 @@
-"""Walks over the thresholds of a set: which of them promise scores for new items.
+"""Walks over the thresholds of a set: the search for those that promise scores.
 
 Scores are promised by learn-then-test (Angelopoulos et al., 2021) with fixed-sequence
 tests, as in `scores.referral_threshold`. Given an order statistic, the items strictly
@@ -26,7 +26,7 @@ from qualms.scores.threshold import (
 LeastScores = Mapping[str, float] | Mapping[str, Array]
 """Least values of scores by name: one target, or several at once."""
 GROWTH = (1.5, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 100)
-"""How many times as many items are tried where these are too few."""
+"""Factors on the number of items that are tried if these are too few."""
 
 
 class CountsBelow(NamedTuple):
@@ -35,9 +35,9 @@ class CountsBelow(NamedTuple):
     threshold: Array
     kept: Index
     items: Mapping[str, Index]
-    """By score: the items below that count in it."""
+    """By score: numbers of items below that count in it."""
     right: Mapping[str, Index]
-    """By score: those of them that are right."""
+    """By score: numbers of those that are right."""
 
 
 def count_below(items: ReferralItems, at_least: Mapping[str, float]) -> CountsBelow:
@@ -58,7 +58,7 @@ def count_below(items: ReferralItems, at_least: Mapping[str, float]) -> CountsBe
 
 
 def observed_cut(counts: CountsBelow, at_least: Mapping[str, float]) -> int | None:
-    """Return the cut that refers least and has these scores on the items themselves."""
+    """Return the cut that refers least and reaches these scores on the items."""
     good = counts.kept > 0
     for name, bound in at_least.items():
         count = counts.items[name]
@@ -70,7 +70,7 @@ def observed_cut(counts: CountsBelow, at_least: Mapping[str, float]) -> int | No
 
 
 def promised_cut(counts: CountsBelow, request: Request) -> int | None:
-    """Return the cut that refers least and promises what is asked; None: none does."""
+    """Return the cut that refers least and promises the request; None without one."""
     risk = _risk_of_a_walk(counts, request.effective_confidence)
 
     def passes(cuts: Index) -> Flags:
@@ -83,8 +83,8 @@ def promised_cut(counts: CountsBelow, request: Request) -> int | None:
 def _start_counts(counts: CountsBelow) -> Index:
     """Return the counts whose ranks are the starts.
 
-    All items for an accuracy, else the rarer class of those that are asked about: of
-    many items few may be positive, and most of these among the last.
+    They are those of all items for an accuracy, else of the rarer requested class: few
+    of many items may be positive, most of them among the last.
     """
     if "accuracy" in counts.items:
         return counts.kept
@@ -97,7 +97,7 @@ def starts(counts: CountsBelow) -> int:
 
 
 def _risk_of_a_walk(counts: CountsBelow, confidence: float) -> float:
-    """Return the risk that each walk may take: equal parts for all starts."""
+    """Return the risk of each walk: equal parts for all starts."""
     return (1.0 - confidence) / starts(counts)
 
 
@@ -125,9 +125,9 @@ def lower_bounds(counts: CountsBelow, name: str, cuts: Index, risk: float) -> Ar
 
 
 def best_bounds(counts: CountsBelow, request: Request) -> tuple[int, dict[str, float]]:
-    """Return the start that comes nearest to the request, and the bounds it has.
+    """Return the start that comes nearest to the request, and its bounds.
 
-    Further on in a walk the bounds that hold are lower: all before must have passed.
+    Bounds are lower further on in a walk, because all cuts before must have passed.
     """
     cuts = start_cuts(_start_counts(counts))
     risk = _risk_of_a_walk(counts, request.effective_confidence) / len(request.at_least)
@@ -135,7 +135,7 @@ def best_bounds(counts: CountsBelow, request: Request) -> tuple[int, dict[str, f
     slack = np.min(
         [bounds[name] - least for name, least in request.at_least.items()], axis=0
     )
-    # Of equal bounds the one that refers least.
+    # Among equal bounds, choose the start that refers least.
     place = len(slack) - 1 - int(np.argmax(slack[::-1]))
     return int(cuts[place]), {
         name: float(bound[place]) for name, bound in bounds.items()
@@ -143,9 +143,9 @@ def best_bounds(counts: CountsBelow, request: Request) -> tuple[int, dict[str, f
 
 
 def growth(counts: CountsBelow, at_least: LeastScores, confidence: float) -> Array:
-    """Return how many times as many items would pass; nan if no factor tried does.
+    """Return the least factor on the number of items that passes; nan if none does.
 
-    It has the shape of the targets in `at_least`.
+    The result has the shape of the targets in `at_least`.
     """
     shape = np.broadcast_shapes(*(np.shape(bound) for bound in at_least.values()))
     least = np.full(shape, np.nan)
@@ -158,7 +158,7 @@ def growth(counts: CountsBelow, at_least: LeastScores, confidence: float) -> Arr
 
 
 def _multiplied(counts: CountsBelow, times: float) -> CountsBelow:
-    """Return the counts of `times` as many items, each repeated equally often.
+    """Return the counts for `times` as many items, each repeated equally often.
 
     Fractions of an item are rounded against the request.
     """

@@ -25,15 +25,15 @@ from qualms.scores import aurc
 from qualms.wording import plural
 
 OTHERS = 4
-"""Other uncertainties whose AURC is listed, at most."""
+"""Most other uncertainties whose AURC is listed."""
 ARRAYS = ("target", "probs", "mean", "lower")
-"""Arrays that are the same in two files of the same predictions."""
+"""Arrays that are equal in two files of the same predictions."""
 
 
 def plan_warnings(
     plan: ReferralPlan, files: Sequence[Predictions], names: Sequence[str]
 ) -> Iterator[str]:
-    """Yield what a reader of the plan must know before using it."""
+    """Yield warnings for readers of the plan."""
     yield from _training_items(files[0], names[0])
     yield from _large_clusters(plan)
     for outcome in plan.outcomes:
@@ -43,7 +43,7 @@ def plan_warnings(
 
 
 def file_warnings(files: Sequence[Predictions], names: Sequence[str]) -> Iterator[str]:
-    """Yield the warnings that are about the files, whatever is asked for."""
+    """Yield the warnings about the files, which do not depend on the request."""
     yield from _training_items(files[0], names[0])
     yield from _items_shared_with(files, names)
 
@@ -54,7 +54,7 @@ def file_notes(
     files: Sequence[Predictions],
     options: ReferralOptions,
 ) -> Iterator[str]:
-    """Yield the notes that are about the files, whatever is asked for."""
+    """Yield the notes about the files, which do not depend on the request."""
     shifted = others[0].n if items.subset else 0
     yield from _chosen_on(items, shifted, files[0])
     yield from _clusters(items)
@@ -69,7 +69,7 @@ def plan_notes(
     files: Sequence[Predictions],
     options: ReferralOptions,
 ) -> Iterator[str]:
-    """Yield what explains the numbers; the plan was made on `items`."""
+    """Yield notes that explain the numbers of a plan that was made on `items`."""
     shifted = plan.outcomes[1].n if items.subset else 0
     yield from _chosen_on(items, shifted, files[0])
     yield from _other_choice(plan, items)
@@ -84,7 +84,7 @@ def plan_notes(
 
 
 def _large_clusters(plan: ReferralPlan) -> Iterator[str]:
-    """Warn where all items together do worse than what is promised of clusters."""
+    """Warn if all items together miss the promise about clusters."""
     promise, outcome = plan.promise, plan.outcomes[0]
     if promise is None or not plan.clustered:
         return
@@ -96,9 +96,9 @@ def _large_clusters(plan: ReferralPlan) -> Iterator[str]:
             "than small ones"
         )
     for name, bound in promise.at_least.items():
-        kept = outcome.measure(name).kept
-        if kept.high < bound:
-            share, least = _percents(kept.value, bound)
+        estimate = outcome.measure(name).kept
+        if estimate.high < bound:
+            share, least = _percents(estimate.value, bound)
             yield (
                 f"on {outcome.label} itself all kept items together have {name} "
                 f"{share}, below the {least} promised of {PER_CLUSTER}: large "
@@ -119,8 +119,8 @@ def _missed(plan: ReferralPlan, outcome: Outcome) -> Iterator[str]:
                 f"{sure}"
             )
         else:
-            kept = outcome.measure(name).kept
-            share, least = _percents(kept.value, request.at_least[name])
+            estimate = outcome.measure(name).kept
+            share, least = _percents(estimate.value, request.at_least[name])
             yield (
                 f"on {outcome.label} the kept items have {name} {share}, below the "
                 f"{least} asked for {sure}"
@@ -142,6 +142,22 @@ def _fall(outcome: Outcome) -> Iterator[str]:
 
 def _percents(first: float, second: float) -> tuple[str, str]:
     return short_percent(first), short_percent(second)
+
+
+def _training_items(file: Predictions, name: str) -> Iterator[str]:
+    if file.header.split == "train":
+        yield (
+            f"{name} says that it holds training items: the network knows them, so "
+            "the plan is too good; use items that it was not trained on"
+        )
+
+
+def _items_shared_with(
+    files: Sequence[Predictions], names: Sequence[str]
+) -> Iterator[str]:
+    """Warn of other files that hold items of the first one."""
+    for other, name in zip(files[1:], names[1:], strict=True):
+        yield from _shared_items(files[0], other, names[0], name)
 
 
 def _shared_items(
@@ -169,24 +185,8 @@ def _shared_items(
         )
 
 
-def _training_items(file: Predictions, name: str) -> Iterator[str]:
-    if file.header.split == "train":
-        yield (
-            f"{name} says that it holds training items: the network knows them, so "
-            "the plan is too good; use items that it was not trained on"
-        )
-
-
-def _items_shared_with(
-    files: Sequence[Predictions], names: Sequence[str]
-) -> Iterator[str]:
-    """Yield what is wrong with other files that hold items of the first one."""
-    for other, name in zip(files[1:], names[1:], strict=True):
-        yield from _shared_items(files[0], other, names[0], name)
-
-
 def _chosen_on(items: ReferralItems, others: int, file: Predictions) -> Iterator[str]:
-    """Say which items the threshold was chosen on, where that needs a word.
+    """Yield notes on the items on which the threshold was chosen.
 
     `others` is the number of shifted items of the same file.
     """
@@ -204,7 +204,7 @@ def _chosen_on(items: ReferralItems, others: int, file: Predictions) -> Iterator
 
 
 def _other_choice(plan: ReferralPlan, items: ReferralItems) -> Iterator[str]:
-    """Tell the threshold that was not taken: without the promise, or with it."""
+    """Yield a note on the other threshold: without a promise, or with one."""
     request = plan.request
     if request.budget is None:
         if plan.observed is not None and plan.observed != plan.promised:
@@ -236,7 +236,7 @@ def _other_choice(plan: ReferralPlan, items: ReferralItems) -> Iterator[str]:
 def _other_uncertainties(
     source: UncertaintySource, items: ReferralItems, file: Predictions
 ) -> Iterator[str]:
-    """List the AURC of all uncertainties where the file brings any of its own."""
+    """Yield the AURC of all uncertainties if the file has any of its own."""
     own = own_uncertainties(file)
     if not own:
         return
@@ -265,7 +265,7 @@ def _cutoff(cutoff: Cutoff) -> str:
 
 
 def _ties(plan: ReferralPlan, items: ReferralItems) -> Iterator[str]:
-    """Tell how much of a budget is left because tied items are referred together."""
+    """Yield a note on the unused part of a budget, if tied items are the reason."""
     budget = plan.request.budget
     if budget is None or plan.request.confidence is not None:
         return
@@ -273,10 +273,10 @@ def _ties(plan: ReferralPlan, items: ReferralItems) -> Iterator[str]:
     unspent += plan.outcomes[0].kept
     if unspent <= 0:
         return
-    kept = items.uncertainty[items.uncertainty < plan.threshold]
-    tied = int((kept == kept.max()).sum())
+    uncertainty = items.uncertainty[items.uncertainty < plan.threshold]
+    tied = int((uncertainty == uncertainty.max()).sum())
     yield (
-        f"{tied} items share the uncertainty {kept.max():.4g} and are referred "
+        f"{tied} items share the uncertainty {uncertainty.max():.4g} and are referred "
         f"together or not at all, which leaves {unspent} referrals of the budget unused"
     )
 
@@ -298,7 +298,7 @@ def _unknown_classes(files: Sequence[Predictions]) -> Iterator[str]:
 
 
 def _queries(items: ReferralItems, options: ReferralOptions) -> Iterator[str]:
-    """Say where neighbours of queries are sought, and what a promise rests on."""
+    """Yield notes on the search for neighbours, and on the unit of promises."""
     if items.task != "embedding":
         return
     if options.gallery is not None:

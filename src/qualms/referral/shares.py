@@ -1,4 +1,4 @@
-"""How shares are written in sentences and tables, in percent."""
+"""Shares in percent, for sentences and tables."""
 
 import math
 
@@ -6,7 +6,7 @@ from qualms.inference import WithInterval
 
 
 def exact_percent(share: float) -> str:
-    """Return a share that somebody asked for, with all its digits.
+    """Return a requested share with all its digits.
 
     >>> exact_percent(0.955)
     '95.5%'
@@ -15,7 +15,7 @@ def exact_percent(share: float) -> str:
 
 
 def short_percent(share: float) -> str:
-    """Return a share with one decimal, or none where that says the same.
+    """Return a share with one decimal, or without one if it is 0.
 
     >>> short_percent(0.2), short_percent(0.9543)
     ('20%', '95.4%')

@@ -90,8 +90,8 @@ def was_finished(folder: Path) -> bool:
 def remade(folder: Path, spec: RunSpec) -> Iterator[str]:
     """Yield a sentence for each file for which a finished run is made again.
 
-    These are predictions that cannot be read, or that somebody put in the place of
-    those of `spec`.
+    These are predictions that cannot be read, or other predictions that replaced those
+    of `spec`.
     """
     if not was_finished(folder):
         return

@@ -29,7 +29,7 @@ class RunState(NamedTuple):
     """Fields of its spec, unchecked."""
     done: bool
     error: str
-    """Why the last attempt failed; '' if it did not."""
+    """Error of the last attempt; '' if it did not fail."""
     seconds: float | None
     """Seconds of its training; None unless it is done."""
     finished: str | None
@@ -42,7 +42,7 @@ class RunProgress(NamedTuple):
     spec: RunSpec
     done: bool
     error: str
-    """Why the last attempt failed; '' if it did not."""
+    """Error of the last attempt; '' if it did not fail."""
     epochs: tuple[Mapping[str, Any], ...]
     """Record of each epoch: its number, loss, seconds and images per second."""
     sign: float

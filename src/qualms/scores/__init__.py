@@ -1,9 +1,9 @@
 """Scores: functions from arrays to numbers, in float64 and with exact ties.
 
-The plain name is the correct score. Where the released code of a paper computes
-something else, `qualms.scores.as_published.<paper>` has that under the same name.
-Larger uncertainty means less certain. Functions that take `probs` accept P(y=1) of
-shape (N,), class probabilities (N, C), or draws (M, N, C), which they average.
+The plain name is the correct score. If the released code of a paper computes another
+number, `qualms.scores.as_published.<paper>` has it under the same name. Larger
+uncertainty means less certain. Functions that take `probs` accept P(y=1) of shape (N,),
+class probabilities (N, C), or draws (M, N, C), which they average.
 """
 
 from types import ModuleType as _Module

@@ -1,4 +1,4 @@
-"""What a score declares about itself: label, direction, bounds, and its influence."""
+"""The declaration of a score: label, direction, bounds, and influence."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -25,10 +25,10 @@ class About:
     influence: Callable[..., Influence] | None = field(
         default=None, repr=False, compare=False
     )
-    """Takes the arguments of the score and gives what each item contributes to it,
-    which its interval is made of. Without one the score is bootstrapped."""
+    """Function of the score's arguments that returns the contribution of each item, for
+    the interval; None to bootstrap the score."""
     tasks: tuple[str, ...] = ()
-    """Tasks whose files get a row of this score, beside the rows every file has."""
+    """Tasks whose files get a row of this score, besides the rows of every file."""
 
 
 def as_score(  # noqa: PLR0913 - what a declaration may say
@@ -43,9 +43,9 @@ def as_score(  # noqa: PLR0913 - what a declaration may say
 ) -> Callable[[F], F]:
     """Declare a function to be a score; the function itself is unchanged.
 
-    `items` or `influence` says how the score gets its interval; both take the arguments
-    of the score. `items` returns a value (N,) per item whose mean is the score,
-    `influence` an `Influence`. A score with neither is bootstrapped.
+    `items` or `influence` is used for the interval; both take the arguments of the
+    score. `items` returns a value per item (N,) whose mean is the score, `influence` an
+    `Influence`. A score with neither is bootstrapped.
 
     `tasks` names the tasks ("classification", "regression", ...) in whose files
     `qualms score` looks for the arrays that the parameters of the score name.

@@ -27,18 +27,18 @@ class Close(NamedTuple):
     item: Index
     """(K,) the items."""
     candidate: Index
-    """(L,) all that may be nearest to one of them, ascending."""
+    """(L,) all items that may be nearest to one of them, ascending."""
     tied: Flags
-    """(K, L) which candidates are nearest neighbours of which item."""
+    """(K, L) True where the candidate is a nearest neighbour of the item."""
 
 
 class Neighbours(NamedTuple):
     """The nearest neighbours of every item, self excluded by index."""
 
     nearest: Index
-    """(N,) the neighbour; correct for all items that are not in `close`."""
+    """(N,) neighbour of each item; correct for all items that are not in `close`."""
     close: Iterator[Close]
-    """Block by block, all nearest neighbours of the other items."""
+    """All nearest neighbours of the other items, block by block."""
 
 
 class _Screen(NamedTuple):
@@ -70,7 +70,7 @@ def neighbours(embedding: ArrayLike, *, block: int) -> Neighbours:
 
 
 def _numbers(embedding: ArrayLike) -> NDArray[Any]:
-    """Return a finite matrix; float32 stays so, as a wider copy may be gigabytes."""
+    """Return a finite matrix; float32 is not widened, as a copy may be gigabytes."""
     raw = np.asarray(embedding)
     if raw.dtype != np.float32 or raw.ndim != 2 or not len(raw):
         return matrix("embedding", raw)
@@ -81,7 +81,7 @@ def _numbers(embedding: ArrayLike) -> NDArray[Any]:
 def unit(rows: NDArray[Any]) -> Array:
     """Return `rows` (K, D) at length one, in float64; a zero row stays zero."""
     wide = rows.astype(np.float64)
-    # By the largest entry first, so that no square overflows or vanishes.
+    # Divide by the largest entry first, so that no square overflows or vanishes.
     wide /= _or_one(np.abs(wide).max(axis=1))[:, None]
     wide /= _or_one(np.sqrt(np.einsum("nd,nd->n", wide, wide)))[:, None]
     return wide

@@ -27,7 +27,7 @@ def window_sums(rows: Array, sums: Array, step: int, size: int) -> None:
 def calibration_gaps(
     conf: Array, right: Array, count: Array, edges: Array
 ) -> NDArray[np.float64]:
-    """Return per bin (2, B) how often pixels count, and how far they are right.
+    """Return per bin (2, B) the counts of pixels, and right ones minus confidences.
 
     Bin b holds edges[b] <= conf < edges[b + 1].
     """

@@ -40,7 +40,7 @@ def checked_labels(
 def real_map(name: str, values: ArrayLike, *, remedy: str = "") -> Array:
     """Return `values` as finite float64 numbers of any shape with at least one pixel.
 
-    `remedy` says what to do about numbers that are not finite.
+    `remedy` ends the message about numbers that are not finite.
     """
     array = as_array(name, values)
     if array.dtype.kind not in "fiub":
@@ -86,7 +86,7 @@ def check_same_space(
 
 
 def overlaps(first: Labels, second: Labels, *, classes: int) -> Index:
-    """Return the pixels (K, L) on which two maps agree; of two classes, foreground.
+    """Return the numbers (K, L) of pixels on which maps agree; of two classes, class 1.
 
     `first` is (K, P) and `second` (L, P).
     """
@@ -108,16 +108,16 @@ def overlaps(first: Labels, second: Labels, *, classes: int) -> Index:
 
 
 def _packed(maps: Labels) -> NDArray[np.uint64]:
-    """Return (K, W) where maps (K, P) are 1, 64 pixels to a number."""
+    """Return bits (K, W) that are set where maps (K, P) are 1, 64 pixels per number."""
     packed = np.packbits(maps == 1, axis=1)
     padded = np.pad(packed, ((0, 0), (0, -packed.shape[1] % 8)))
     return np.ascontiguousarray(padded).view(np.uint64)
 
 
 def sizes(maps: Labels, *, classes: int) -> Index:
-    """Return how many pixels (K,) of each map count; of two classes, foreground."""
+    """Return the number (K,) of counted pixels of each map; of two classes, class 1."""
     marks = maps == 1 if classes == 2 else maps != IGNORED
-    # Counting one row after the other is many times faster than along an axis.
+    # Counting row by row is many times faster than counting along an axis.
     return np.array([np.count_nonzero(row) for row in marks], dtype=np.int64)
 
 

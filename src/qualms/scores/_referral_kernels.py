@@ -50,9 +50,9 @@ def auprc_at_ends(slot: Index, kind: Index, start: Index, slots: int) -> Array:
     """Return the trapezoid AUPRC of every prefix, in O(N) memory.
 
     Recall moves only where a positive stands, so the sum runs over the score levels
-    that hold one: the slots, highest score first. `kind` (N,) says what an item is to
-    its slot: 0 a negative above it (and below the slot before), 1 a negative inside,
-    2 a positive.
+    that hold one: the slots, highest score first. `kind` (N,) is the relation of an
+    item to its slot: 0 a negative above it (and below the slot before), 1 a negative
+    inside, 2 a positive.
     """
     count = np.zeros((slots + 1, 3))
     ends = np.empty(len(start) - 1)

@@ -29,7 +29,7 @@ def plain_dot(first: Array, second: Array) -> float:
 
 @jit
 def two_sum(total: float, term: float) -> tuple[float, float]:
-    """Return `total + term`, and what rounding took away from it."""
+    """Return `total + term`, and its rounding error."""
     new = total + term
     shift = new - total
     return new, (total - (new - shift)) + (term - shift)
@@ -107,9 +107,9 @@ def mean_rows(block: Array, mean: Array, exact: float, tolerance: float) -> bool
 
 @jit
 def join_largest(rows: Array, tie: float) -> None:
-    """Make the largest values of each of `rows` (B, C) equal where they are tied.
+    """Set tied largest values of each of `rows` (B, C) to the middle between them.
 
-    They are tied up to a share of `tie`, and get the middle between them.
+    Values are tied if they differ by at most a share of `tie`.
     """
     for row in rows:
         largest = row.max()

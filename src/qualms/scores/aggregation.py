@@ -1,8 +1,8 @@
 """One uncertainty per item from its uncertainty map.
 
-Sum, patch and threshold are those of Kahl et al. (2024, section 4.3). The others look
-at where in the map the uncertainty lies: its highest values, what is away from
-predicted boundaries, or how much there is for the size of the object. Maps may have any
+Sum, patch and threshold are those of Kahl et al. (2024, section 4.3). The others depend
+on the position of the uncertainty in the map: its highest values, the part away from
+predicted boundaries, or the sum relative to the size of the object. Maps may have any
 number of axes and any float type. Sums are taken in float64.
 """
 
@@ -43,7 +43,7 @@ __all__ = [
 def aggregate_image(
     uncertainty_map: ArrayLike, *, mask: ArrayLike | None = None
 ) -> float:
-    """Return the sum of the map over the pixels of `mask` (0 if there are none).
+    """Return the sum of the map over the pixels of `mask` (0 without pixels).
 
     >>> aggregate_image(np.array([[0.1, 0.2], [0.3, 0.4]]))
     1.0
@@ -88,7 +88,7 @@ def patch_position(uncertainty_map: ArrayLike, *, size: int = 10) -> tuple[int, 
 
 
 def aggregate_threshold(uncertainty_map: ArrayLike, *, threshold: float) -> float:
-    """Return the mean of the values at or above `threshold`, 0 where there are none.
+    """Return the mean of the values at or above `threshold`; 0 without such values.
 
     >>> aggregate_threshold(np.array([0.1, 0.5, 0.4, 0.0]), threshold=0.4)
     0.45
@@ -103,8 +103,8 @@ def aggregate_threshold(uncertainty_map: ArrayLike, *, threshold: float) -> floa
 def aggregate_quantile(uncertainty_map: ArrayLike, *, share: float = 0.05) -> float:
     """Return the mean of the highest values: of the least certain `share` of pixels.
 
-    ceil(share * pixels) values, so at least one. A threshold that every item sets for
-    itself, where `aggregate_threshold` has one for all.
+    These are ceil(share * pixels) values, so at least one. Every item has a threshold
+    of its own, unlike in `aggregate_threshold`.
 
     >>> aggregate_quantile(np.array([0.1, 0.5, 0.4, 0.0]), share=0.5)
     0.45
@@ -112,15 +112,15 @@ def aggregate_quantile(uncertainty_map: ArrayLike, *, share: float = 0.05) -> fl
     if not 0.0 < share <= 1.0:
         raise ValueError(f"share must be above 0 and at most 1, got {share}")
     values = real_map("uncertainty_map", uncertainty_map).ravel()
-    # 0.07 * 100 is 7.000000000000001; what is meant is 7.
+    # 0.07 * 100 is 7.000000000000001 instead of 7.
     few = max(1, math.ceil(share * values.size - 1e-9))
     return float(np.partition(values, -few)[-few:].mean())
 
 
 def boundary_band(labels: ArrayLike, *, width: int = 2) -> Flags:
-    """Return which pixels of a label map lie within `width` pixels of another label.
+    """Return a mask of the pixels within `width` pixels of another label.
 
-    That is, whose window of 2 `width` + 1 pixels along every axis, as far as it lies
+    The window of such a pixel, 2 `width` + 1 pixels along every axis as far as it lies
     in the map, holds more than one label.
 
     >>> boundary_band(np.array([0, 0, 0, 1, 1, 1]), width=1)
@@ -140,8 +140,8 @@ def aggregate_boundary(
     """Return the mean of the map outside `band`, the `boundary_band` of the prediction.
 
     Borders are uncertain in every image, in proportion to their length, whether it is
-    segmented well or not; what is left says more about failures (Zenk et al., 2025).
-    With `within`, the mean inside the band. 0 where no pixel is left.
+    segmented well or not; the rest shows more about failures (Zenk et al., 2025). With
+    `within`, the mean inside the band. 0 if no pixel is left.
 
     >>> values, band = np.array([0.1, 0.5, 0.4, 0.0]), np.array([0, 1, 1, 0], bool)
     >>> aggregate_boundary(values, band), aggregate_boundary(values, band, within=True)
@@ -156,8 +156,8 @@ def aggregate_boundary(
 def aggregate_object(uncertainty_map: ArrayLike, labels: ArrayLike) -> float:
     """Return the sum of the map over the size of the object: all but class 0.
 
-    A sum grows with the object's surface, so that by it large objects seem uncertain
-    (Kahl et al., 2024, figure 8). Where nothing is predicted it is the sum itself.
+    A sum grows with the object's surface, so that large objects seem uncertain (Kahl et
+    al., 2024, figure 8). If nothing is predicted, the result is the sum itself.
 
     >>> aggregate_object(np.array([0.1, 0.5, 0.4, 0.0]), np.array([0, 1, 1, 0]))
     0.5
@@ -171,15 +171,16 @@ def aggregate_object(uncertainty_map: ArrayLike, labels: ArrayLike) -> float:
 def threshold_from_validation(
     maps: Iterable[ArrayLike], label_maps: Iterable[ArrayLike]
 ) -> float:
-    """Return the threshold that as many validation pixels exceed as are foreground.
+    """Return the threshold above which the share of pixels is that of the foreground.
 
     The `background_share` quantile, by linear interpolation, of all validation maps
     pooled (Kahl et al., 2024, appendix F.2). Both arguments are read once, so they may
-    be generators; only the pooled values are held, as float32 unless a map is float64.
+    be generators; only the pooled values are stored, as float32 unless a map is
+    float64.
 
     Args:
         maps: One uncertainty map per validation item.
-        label_maps: Per item, every label map it has (K, *space): its draws and the
+        label_maps: Label maps (K, *space) of each item: those of its draws and of the
             mean prediction.
 
     >>> threshold_from_validation([np.arange(5.0)], [np.array([[0, 1, 0, 0]])])
@@ -201,7 +202,7 @@ def background_share(label_maps: Iterable[ArrayLike]) -> float:
 
 
 def item_shares(maps: ArrayLike) -> Array:
-    """Return (K,) share of class 0 in each label map of one item, (K, *space)."""
+    """Return the shares (K,) of class 0 in the label maps (K, *space) of one item."""
     labels = _flat_labels(maps)
     return np.asarray(1.0 - np.count_nonzero(labels, axis=1) / labels.shape[1])
 
@@ -209,7 +210,7 @@ def item_shares(maps: ArrayLike) -> Array:
 def pooled_quantile(maps: Iterable[ArrayLike], share: float) -> float:
     """Return the linearly interpolated quantile of all values of `maps` together.
 
-    All values are held, 4 bytes each (8 for float64 maps). `PooledCounts` does with
+    All values are stored, 4 bytes each (8 for float64 maps). `PooledCounts` needs only
     bounded memory.
     """
     flat = [_compact(values) for values in maps]
@@ -225,7 +226,7 @@ def pooled_quantile(maps: Iterable[ArrayLike], share: float) -> float:
 
 
 def _window_sums(uncertainty_map: ArrayLike, size: int) -> Array:
-    """Return sums over every window, along one axis after the other."""
+    """Return the sums over all windows, along one axis after the other."""
     sums = np.atleast_1d(real_map("uncertainty_map", uncertainty_map))
     if size < 1 or min(sums.shape) < size:
         raise ValueError(
@@ -235,7 +236,7 @@ def _window_sums(uncertainty_map: ArrayLike, size: int) -> Array:
     for axis, length in enumerate(sums.shape):
         shape = (*sums.shape[:axis], length - size + 1, *sums.shape[axis + 1 :])
         step = math.prod(sums.shape[axis + 1 :])
-        # Pixels that are neighbours along this axis stand `step` apart in a row.
+        # Neighbouring pixels along this axis are `step` apart in a row.
         rows = np.ascontiguousarray(sums).reshape(-1, length * step)
         windows = np.empty((len(rows), shape[axis] * step))
         window_sums(rows, windows, step, size)

@@ -15,17 +15,16 @@ from qualms.scores.ties import TIE, first_largest
 
 __all__ = ["TopLabel", "mean_probabilities", "predicted_class", "top_label"]
 
-# Probabilities whose sum is off by at most this much are renormalised.
+# Largest error of a sum of probabilities that are renormalised.
 SUM_TOLERANCE = 1e-3
-# A sum that is off by no more than this is one, up to rounding.
+# Largest rounding error of a sum of one.
 EXACT = 64 * float(np.finfo(np.float64).eps)
 # Means of probabilities that were stored in float32 are tied within this share of them:
 # rounding moves each of two means by up to half of it, and a little is added.
 SINGLE = 1.01 * float(np.finfo(np.float32).eps)
-# Probabilities worked on at a time: few enough to stay in a core's own cache.
+# Probabilities processed at a time: few enough to stay in a core's own cache.
 BLOCK = 1 << 16
-# Smaller likelihoods count as this one: a probability of 0 would cost infinitely many
-# nats.
+# Least likelihood: a probability of 0 would cost infinitely many nats.
 FLOOR = 1e-15
 
 
@@ -44,11 +43,11 @@ class TopLabel(NamedTuple):
     confidence: Array
     """(N,) probability of the predicted class."""
     correct: Flags
-    """(N,) whether the predicted class is the target."""
+    """(N,) True where the predicted class is the target."""
 
 
 def as_array(name: str, values: ArrayLike) -> NDArray[Any]:
-    """Return `values` as one array; a list of arrays of different shapes is refused."""
+    """Return `values` as one array; raise for a list of arrays of different shapes."""
     try:
         return np.asarray(values)
     except ValueError:
@@ -98,7 +97,7 @@ def flags(name: str, values: ArrayLike, *, length: int | None = None) -> Flags:
 def labels(
     name: str, values: ArrayLike, *, classes: int, length: int | None = None
 ) -> Index:
-    """Return `values` as classes 0..classes-1; 2.0 is taken as 2, 2.5 is refused."""
+    """Return `values` as classes 0..classes-1; 2.0 is read as 2, 2.5 is an error."""
     array = as_array(name, values)
     if array.ndim != 1:
         raise ValueError(f"{name} must have shape (N,), got {array.shape}")
@@ -125,8 +124,8 @@ def mean_probabilities(probs: ArrayLike) -> Array:
     Accepts P(y=1) of shape (N,), class probabilities (N, C), or draws (M, N, C). The
     order of the draws and of the classes changes no bit. If they were stored in
     float32, classes that are tied for the first place up to its rounding become equal.
-    Besides the result, memory is that of a few items; (N, C) in float64 that needs no
-    change is returned as it is.
+    Besides the result, memory is that of a few items; an array (N, C) in float64 that
+    needs no change is returned itself.
     """
     array = as_array("probs", probs)
     if array.dtype.kind not in "fiub":
@@ -151,7 +150,7 @@ def mean_probabilities(probs: ArrayLike) -> Array:
 
 
 def labelled(probs: ArrayLike, target: ArrayLike) -> LabelledProbabilities:
-    """Check both arguments, each alone and against the other."""
+    """Check both arguments, and their agreement, and return them."""
     checked = mean_probabilities(probs)
     items, classes = checked.shape
     return LabelledProbabilities(
@@ -185,7 +184,7 @@ def most_probable(probs: Array) -> Index:
     classes = np.empty(len(probs), dtype=np.int64)
     step = max(1, BLOCK // probs.shape[1])
     for start in range(0, len(probs), step):
-        # Memory of another layout would be compiled for anew.
+        # Another memory layout would be compiled separately.
         block = np.require(probs[start : start + step], np.float64, ["C", "W"])
         classes[start : start + step] = first_largest(block, TIE)
     return classes
@@ -215,7 +214,7 @@ def open_unit(name: str, value: float) -> None:
 
 
 def finite(name: str, array: NDArray[Any], *, remedy: str = "") -> None:
-    """Refuse nan and infinity, naming the first place they stand and a `remedy`."""
+    """Raise for nan and infinity; the message names the first and a `remedy`."""
     if np.isfinite(array).all():
         return
     where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
@@ -243,7 +242,7 @@ def _all_exact(rows: Array) -> bool:
 
 
 def _mean_of_rows(draws: NDArray[Any]) -> Array:
-    """Return the mean (N, C) over draws (M, N, C), whose sums are put right."""
+    """Return the mean (N, C) over draws (M, N, C), with sums of one."""
     count, items, classes = draws.shape
     single = _is_single(draws)
     mean = np.empty((items, classes))
@@ -264,7 +263,7 @@ def _is_single(draws: NDArray[Any]) -> bool:
         return True
     if draws.shape[-1] != 2 or draws.dtype != np.float64:
         return False
-    # P(y=1) was stored, and the other class has the rest of one.
+    # P(y=1) was stored, and the other class is one minus it.
     return _fits_single(draws[:, :16, 1]) and _fits_single(draws[..., 1])
 
 
@@ -273,7 +272,7 @@ def _fits_single(values: NDArray[Any]) -> bool:
 
 
 def _refuse_probabilities(array: NDArray[Any]) -> None:
-    """Say what is wrong with an array that does not hold probabilities, if anything."""
+    """Raise if an array does not hold probabilities."""
     finite("probs", array)
     _check_unit_interval(array)
     # einsum sums short rows several times faster than sum(axis=-1).

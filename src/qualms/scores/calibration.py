@@ -36,7 +36,7 @@ __all__ = [
 ROUNDING = 1e-12
 """Largest gap of a bin that rounding alone may leave."""
 ITEMS_PER_BIN = 30
-"""Bins of equal mass, and of one class, need so many items on average."""
+"""Items per bin that bins of equal mass, and of one class, need on average."""
 TOO_WIDE = "the interval of the smooth error is too wide where items stand in clusters"
 FEWEST_COMPARED = 30
 FEW_GAPS = f"calibration errors of fewer than {FEWEST_COMPARED} items are not compared"
@@ -53,9 +53,9 @@ class Reliability:
     confidence: Array
     """(bins,) mean confidence of the items in the bin."""
     accuracy: Array
-    """(bins,) share of them that is right."""
+    """(bins,) share of right items in the bin."""
     count: Index
-    """(bins,) how many they are."""
+    """(bins,) number of items in the bin."""
 
 
 def _ece_influence(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> Influence:
@@ -94,8 +94,8 @@ def _adaptive_ece_influence(
     cumulated = np.concatenate([[0.0], np.cumsum(gap[order])])[start]
     edges = np.linspace(0.0, items, bins + 1)
     total = np.diff(np.interp(edges, start, cumulated))
-    # The edges move with the items, too; what that adds is less than the error of
-    # estimating it.
+    # The edges vary with the items, too; this contribution is smaller than the error of
+    # its estimate.
     cell, shares = _shared_cells(start, edges)
     cells = np.empty(items, np.int64)
     cells[order] = np.repeat(cell, np.diff(start))
@@ -106,8 +106,8 @@ def _adaptive_ece_influence(
 def _shared_cells(start: Index, edges: Array) -> tuple[Index, Array]:
     """Return the cell (G,) of each tie group, and the bins (cells, bins) of cells.
 
-    A group that lies across an edge is a cell of its own, for its items belong to both
-    bins in proportion.
+    A group across an edge is a cell of its own, because its items belong to both bins
+    in proportion.
     """
     bins = len(edges) - 1
     first = np.searchsorted(edges, start[:-1], side="right") - 1
@@ -122,7 +122,7 @@ def _shared_cells(start: Index, edges: Array) -> tuple[Index, Array]:
 
 
 def _with_filled_bins(influence: Influence, items: int, bins: int) -> Influence:
-    """Return `influence`, with no interval where nearly empty bins make it noise."""
+    """Return `influence`, without an interval if bins are nearly empty."""
     if items >= ITEMS_PER_BIN * bins:
         return influence
     reason = f"no interval holds with fewer than {ITEMS_PER_BIN * bins} items"
@@ -159,8 +159,8 @@ def _classwise_ece_influence(
     value = classwise_ece(checked, truth, bins=bins)
     if classes > 2:
         return undefined(MANY_BINS, value=value)
-    # The gap of one class is that of the other with its sign changed, but for items
-    # that lie on an edge: bins of class 1 alone tell everything.
+    # The gap of one class is minus that of the other, except for items on an edge, so
+    # the bins of class 1 are enough.
     cell = equal_width_bin(checked[:, 1], bins)
     gap = (truth - checked[:, 1]) / items
     total: Array = np.bincount(cell, gap, minlength=bins).astype(np.float64)
@@ -241,9 +241,9 @@ def reliability(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> Relia
 
 
 def equal_width_bin(values: Array, bins: int) -> Index:
-    """Return index of the equal-width bin over [0, 1] that each value falls into."""
+    """Return the index of the equal-width bin over [0, 1] for each value."""
     _check_bins(bins)
-    # A value that rounding left below an edge belongs above it.
+    # A value below an edge only by rounding belongs above it.
     return np.minimum((values * (bins * (1 + TIE))).astype(np.int64), bins - 1)
 
 
@@ -257,16 +257,16 @@ def _of_gaps(gaps: BinGaps) -> Influence:
 
 
 def _of_rare_errors(influence: Influence, right: Flags, confidence: Array) -> Influence:
-    """Return `influence`, with the interval of rare errors where few are wrong.
+    """Return `influence`, with the interval of rare errors if few items are wrong.
 
-    The gaps of all bins add up to no less than the stated share of errors differs from
-    the true one, and to no more than both shares together; so for right items.
+    The absolute gaps of all bins add up to at least the difference between the stated
+    and the true share of errors, and to at most their sum; so for right items.
     """
-    stated = float(1.0 - confidence.mean())
+    stated_errors = float(1.0 - confidence.mean())
 
     def ends(least: float, most: float) -> tuple[float, float]:
-        low = max(0.0, least - stated, stated - most)
-        return low, min(most + stated, 2.0 - least - stated, 1.0)
+        low = max(0.0, least - stated_errors, stated_errors - most)
+        return low, min(most + stated_errors, 2.0 - least - stated_errors, 1.0)
 
     few = FEW_GAPS if len(right) < FEWEST_COMPARED else ""
     influence = dataclasses.replace(influence, uncompared=few)
@@ -274,9 +274,9 @@ def _of_rare_errors(influence: Influence, right: Flags, confidence: Array) -> In
 
 
 def _with_signs(gaps: BinGaps) -> BinGaps:
-    """Return `gaps` with a sign for those that are zero but for rounding.
+    """Return `gaps` with a positive sign for gaps that are zero up to rounding.
 
-    Else the order of the items would decide whether they have one, and which.
+    Otherwise the order of the items would decide their sign.
     """
     zero = np.abs(gaps.total) <= ROUNDING
     if gaps.shares is None:

@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 STEPS = 200
-"""Of Newton's method, each halved until the likelihood grows."""
+"""Most steps of Newton's method, each halved until the likelihood grows."""
 SETTLED = 1e-10
 MANY, SPARSE = 1 << 16, 17
 """From so many items on, Newton's method begins where every 17th item alone ends it.
@@ -39,9 +39,9 @@ BLOCK = 1 << 10
 NARROWEST = 0.02
 """Least standard deviation of the Gaussian that smooths a curve."""
 REACH = 4.0
-"""Items further away than so many standard deviations do not count."""
+"""Largest distance, in standard deviations, of items that count."""
 FEWEST_NEAR = 5.0
-"""Items that a point of a curve needs, by their weight."""
+"""Least effective number of items for a point of a curve."""
 ONE_KIND = "there must be items of both kinds, positive and negative"
 SEPARATED = (
     "a threshold separates positive from negative items without an error, or all "
@@ -50,19 +50,19 @@ SEPARATED = (
 
 
 class CalibrationCurve(NamedTuple):
-    """How often items with a predicted probability are positive."""
+    """The share of positive items by predicted probability."""
 
     share: Array
-    """(K,) at each probability; nan where there are too few items."""
+    """(K,) shares at each probability; nan where there are too few items."""
     weight: Array
-    """(K, N) of each item in the share; its sum is 1."""
+    """(K, N) weight of each item in the share; weights sum to 1."""
 
 
 class LocalShare(NamedTuple):
     """A point of a calibration curve, and the items around it."""
 
     share: float
-    """How many of them are positive."""
+    """Number of positive items among them."""
     items: Index
     """(n,) their numbers."""
     weight: Array
@@ -75,13 +75,9 @@ def _slope_influence(prob: ArrayLike, positive: ArrayLike) -> Influence:
     if reason:
         return undefined(reason)
     intercept, slope = _fitted(logits, truth)
-    chance = expit(intercept + slope * logits)
-    weight = chance * (1.0 - chance)
     _, _, curvature = _logistic_loss(logits, truth, intercept, slope)
-    (first, both), (_, second) = np.linalg.inv(curvature)
-    # The leverage of an item: it draws the line to itself (HC3; MacKinnon & White).
-    leverage = weight * (first + logits * (2.0 * both + second * logits))
-    change = (both + second * logits) * (truth - chance) / (1.0 - leverage)
+    inverse = np.asarray(np.linalg.inv(curvature), np.float64)
+    change = _changes(logits, truth, intercept, slope, inverse)
     return Influence(
         value=slope,
         values=_centred(change),
@@ -90,6 +86,23 @@ def _slope_influence(prob: ArrayLike, positive: ArrayLike) -> Influence:
         high=math.inf,
         uncompared=few_of_a_kind(_smaller(truth)),
     )
+
+
+@jit
+def _changes(
+    logits: Array, truth: Flags, intercept: float, slope: float, inverse: Array
+) -> Array:
+    """Return (N,) what each item changes in the slope of the line."""
+    change = np.empty(len(logits))
+    for item in range(len(logits)):
+        x = logits[item]
+        chance = 1.0 / (1.0 + math.exp(-(intercept + slope * x)))
+        # The leverage of an item: it draws the line to itself (HC3; MacKinnon & White).
+        spread = inverse[0, 0] + x * (2.0 * inverse[0, 1] + inverse[1, 1] * x)
+        leverage = chance * (1.0 - chance) * spread
+        own = inverse[1, 0] + inverse[1, 1] * x
+        change[item] = own * (truth[item] - chance) / (1.0 - leverage)
+    return change
 
 
 @as_score(
@@ -139,7 +152,7 @@ def _intercept_influence(prob: ArrayLike, positive: ArrayLike) -> Influence:
     influence=_intercept_influence,
 )
 def calibration_intercept(prob: ArrayLike, positive: ArrayLike) -> float:
-    """Return what is added to the logit of P(y=1), `prob` (N,), to be right on average.
+    """Return the shift of the logit of P(y=1), `prob` (N,), that is right on average.
 
     Calibration in the large: the intercept of logistic regression with a slope of 1. It
     is best at 0; below it predictions are too high. Undefined, nan, with items of one
@@ -157,10 +170,10 @@ def calibration_intercept(prob: ArrayLike, positive: ArrayLike) -> float:
 def calibration_curve(
     prob: ArrayLike, positive: ArrayLike, at: ArrayLike
 ) -> CalibrationCurve:
-    """Return how often items are positive at the probabilities `at` (K,).
+    """Return the share of positive items at the probabilities `at` (K,).
 
     Local linear regression with a Gaussian kernel (Fan & Gijbels, 1996), which has no
-    bias where predictions are calibrated, since the curve is then a line. The standard
+    bias if predictions are calibrated, because the curve is then a line. The standard
     deviation is 0.9 min(sd, IQR / 1.34) N^(-1/4), at least 0.02.
 
     >>> curve = calibration_curve([0.5] * 8, [1, 0] * 4, [0.1, 0.5])
@@ -200,7 +213,7 @@ def local_shares(
 
 
 def _local_weights(away: Array, width: float) -> Array | None:
-    """Return the weight of items so far `away` (N,); None with too few of them."""
+    """Return the weights of items by their distance `away` (N,); None if too few."""
     kernel = np.exp(-0.5 * np.square(away / width))
     total = float(kernel.sum())
     if total < FEWEST_NEAR:
@@ -210,7 +223,7 @@ def _local_weights(away: Array, width: float) -> Array | None:
     local = kernel * away_from_mean
     spread = plain_dot(local, away_from_mean)
     kernel /= total
-    # Where all items are on one side, a line beyond them would say more than they do.
+    # With all items on one side, the line would be an extrapolation.
     outside = away[0] > 0.0 or away[-1] < 0.0
     if outside or spread <= 1e-12 * total:
         return kernel
@@ -273,7 +286,7 @@ def _fitted(logits: Array, truth: Flags) -> tuple[float, float]:
 
 
 def _start(logits: Array, truth: Flags) -> tuple[float, float]:
-    """Return where Newton's method begins: where some of many items would end it."""
+    """Return the start of Newton's method: the result for a sample of many items."""
     if len(logits) < MANY:
         return 0.0, 0.0
     some, kind = logits[::SPARSE].copy(), truth[::SPARSE].copy()
@@ -285,9 +298,9 @@ class _LogisticLoss(NamedTuple):
 
     loss: float
     slope: Array
-    """(2,)"""
+    """(2,) first derivative."""
     curvature: Array
-    """(2, 2)"""
+    """(2, 2) second derivative."""
 
 
 def _logistic_loss(
@@ -325,7 +338,7 @@ def _sums(logits: Array, truth: Flags, intercept: float, slope: float) -> Array:
 
 
 def _shift(logits: Array, truth: Flags) -> float:
-    """Return what makes the mean probability the share of positive items."""
+    """Return the shift of logits that makes the mean probability the positive share."""
     from scipy.optimize import brentq
 
     def excess(shift: float) -> float:

@@ -23,13 +23,13 @@ __all__ = [
     "weighted_conformal_offset",
 ]
 
-# A product such as 20 * (1 - 0.05) may come out a rounding error above a whole number;
-# without this slack the next rank would be taken.
+# A product such as 20 * (1 - 0.05) may exceed a whole number by a rounding error;
+# without this slack it would give the next rank.
 SLACK = 1e-12
 
 
 def rank_reaching(share: float, count: int) -> int:
-    """Return the least whole rank of at least `share` of `count`, but for rounding.
+    """Return the least rank that is at least `share` of `count`, up to rounding.
 
     >>> rank_reaching(1 - 0.9, 10), rank_reaching(0.15, 10)
     (1, 2)
@@ -139,7 +139,7 @@ def thresholds_by_group(
 
 
 def excess(lower: ArrayLike, upper: ArrayLike, target: ArrayLike) -> Array:
-    """Return how far each target (N,) lies outside its interval; negative inside it.
+    """Return the distance (N,) of each target from its interval; negative inside.
 
     >>> excess([0.0, 0.0], [4.0, 4.0], [1.0, 6.0])
     array([-1.,  2.])
@@ -165,7 +165,7 @@ def selection_threshold(select: ArrayLike, *, rate: float = 0.95) -> float:
 
 
 def accept(select: ArrayLike, threshold: float) -> Flags:
-    """Return which items (N,) are accepted: their `select` is at most `threshold`.
+    """Return a mask (N,) of accepted items: those with `select` at most `threshold`.
 
     >>> accept([1.0, 2.0, 3.0], 2.0)
     array([ True,  True, False])

@@ -1,9 +1,9 @@
 """Sets of classes that hold the true one with a stated probability.
 
-Split conformal prediction: every class of an item gets a number that says how little
-it conforms, and a set holds the classes up to a threshold, which is an order statistic
-of validation items. If validation and new items are exchangeable, sets hold the target
-of at least 1 - alpha of new items, whatever the network. Under a shift they may not.
+Split conformal prediction: every class of an item gets a nonconformity, and a set holds
+the classes up to a threshold, which is an order statistic of validation items. If
+validation and new items are exchangeable, sets hold the target of at least 1 - alpha of
+new items, for any network. Under a shift they may not.
 """
 
 import math
@@ -48,17 +48,17 @@ PENALTY = 0.01
 """Penalty of RAPS for each class beyond the free ones (Angelopoulos et al., 2021)."""
 FREE = 5
 ROUNDS, SETTLED = 1_000, 1e-10
-"""Of expectation maximisation."""
+"""Most rounds of expectation maximisation, and the change at which it ends."""
 RANK_WEIGHT = 0.2
-"""What SAPS adds for each class that is more probable (Huang et al., 2024)."""
+"""Weight of each more probable class in SAPS (Huang et al., 2024)."""
 STRATA = (2, 4, 11, 101)
-"""Where strata of set sizes begin: 0 and 1, 2 and 3, 4 to 10, 11 to 100, and more."""
+"""Lower ends of strata of set sizes: 0 and 1, 2 and 3, 4 to 10, 11 to 100, and more."""
 
 
 def nonconformity(
     probs: ArrayLike, *, rule: SetRule = "lac", uniform: ArrayLike | None = None
 ) -> Array:
-    """Return (N, C) how little each class conforms to what is predicted for the item.
+    """Return the nonconformity (N, C) of each class with the prediction for the item.
 
     lac: one minus its probability (Sadinle et al., 2019). aps: the probability of all
     classes that are as probable or more so (Romano et al., 2020). raps: that plus 0.01
@@ -89,7 +89,7 @@ def nonconformity(
 
 
 def _cumulated(probs: Array, chance: Array, penalty: float) -> Array:
-    """Return (N, C) probability up to each class, tied classes together."""
+    """Return the cumulated probability (N, C) up to each class, with tied classes."""
     order = np.argsort(-probs, axis=1)
     result = np.empty(probs.shape)
     _fill_cumulated(probs, order, chance, penalty, result)
@@ -125,7 +125,7 @@ def _fill_cumulated(
 
 
 def _by_rank(probs: Array, chance: Array) -> Array:
-    """Return (N, C) largest probability and a weight for each class that is above."""
+    """Return (N, C) the largest probability plus a weight per more probable class."""
     order = np.argsort(-probs, axis=1)
     rank = np.empty(probs.shape)
     _fill_last_ranks(probs, order, rank)
@@ -137,7 +137,7 @@ def _by_rank(probs: Array, chance: Array) -> Array:
 
 @jit
 def _fill_last_ranks(probs: Array, order: Index, rank: Array) -> None:
-    """Fill in how many classes are as probable as each class, or more so."""
+    """Write to `rank` how many classes are at least as probable as each class."""
     classes = probs.shape[1]
     for row in range(len(probs)):
         first = 0
@@ -161,10 +161,10 @@ class ConformalSets:
 
     rule: SetRule
     threshold: Array
-    """(C,) of each class; infinite where validation items are too few."""
+    """(C,) threshold of each class; infinite if validation items are too few."""
 
     def apply(self, probs: ArrayLike, *, uniform: ArrayLike | None = None) -> Flags:
-        """Return (N, C) which classes are in the set of each item."""
+        """Return a mask (N, C) of the classes in the set of each item."""
         score = nonconformity(probs, rule=self.rule, uniform=uniform)
         if score.shape[1] != len(self.threshold):
             raise ValueError(
@@ -192,9 +192,9 @@ def fit_conformal_sets(
     """Return the sets that hold 1 - `alpha` of new targets, from validation items.
 
     The threshold is the ceil((N + 1)(1 - alpha))-th smallest `nonconformity` of the
-    targets; infinite, and sets are whole, where N is too small for that. With
-    `by_class` every class has its own, from its own items, and is held in 1 - alpha of
-    its items (Vovk, 2012).
+    targets; if N is too small for that, it is infinite and sets hold all classes. With
+    `by_class` every class has a threshold from its own items, and is in the sets of
+    1 - alpha of its items (Vovk, 2012).
 
     >>> probs = [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.4, 0.6]]
     >>> sets = fit_conformal_sets(probs, [0, 0, 1, 0], alpha=0.4)
@@ -217,13 +217,12 @@ def fit_conformal_sets(
 def label_shift_weights(
     val_probs: ArrayLike, val_target: ArrayLike, probs: ArrayLike
 ) -> Array:
-    """Return (C,) how much more frequent each class is among new items.
+    """Return the ratio (C,) of each class's frequency in new and in validation items.
 
-    Their labels are not needed: the shares of classes with the largest likelihood of
-    the new `probs` (N, C), by expectation maximisation from those of the validation
-    items (Saerens et al., 2002), over the shares in validation. It assumes that
-    probabilities are calibrated there, and that images of a class stay as they were. A
-    class without validation items gets 1.
+    Labels of new items are not needed: their frequencies maximise the likelihood of the
+    new `probs` (N, C), by expectation maximisation from those in validation (Saerens et
+    al., 2002). It assumes that probabilities are calibrated in validation, and that
+    images of a class do not change. The ratio of a class without validation items is 1.
 
     >>> val_probs = [[0.9, 0.1], [0.1, 0.9]]
     >>> new = [[0.9, 0.1]] * 7 + [[0.1, 0.9]] * 3
@@ -325,13 +324,13 @@ def item_in_set(sets: ArrayLike, target: ArrayLike) -> Flags:
 
 
 def item_set_size(sets: ArrayLike) -> Array:
-    """Return (N,) how many classes each set, a row of `sets` (N, C), holds."""
+    """Return the number (N,) of classes in each set, a row of `sets` (N, C)."""
     count: Array = _sets(sets).sum(axis=1).astype(np.float64)
     return count
 
 
 def item_singleton(sets: ArrayLike) -> Flags:
-    """Return (N,) whether each set, a row of `sets` (N, C), holds exactly one class."""
+    """Return a mask (N,) of the sets, rows of `sets` (N, C), with exactly one class."""
     single: Flags = item_set_size(sets) == 1.0
     return single
 
@@ -419,7 +418,7 @@ def worst_stratum(size: Array, inside: Flags) -> float:
 
 
 def size_stratum(size: Array) -> Index:
-    """Return (N,) in which of the `STRATA` the size of each set falls.
+    """Return the index (N,) in `STRATA` of the size of each set.
 
     >>> size_stratum(np.array([0.0, 1.0, 2.0, 10.0, 101.0]))
     array([0, 0, 1, 2, 4])

@@ -25,11 +25,11 @@ __all__ = [
     "entropy",
 ]
 
-# Probabilities of one draw held at a time: few enough to stay in a core's own cache.
+# Probabilities of one draw in memory at a time: few enough to stay in a core's cache.
 BLOCK = 3 << 15
 # Sums that miss one by at most this many units of rounding count as exact.
 EXACT = 64
-# float64 entropies that differ by no more than this share of them are equal.
+# Largest relative difference of float64 entropies that count as equal.
 ROUNDING = 1e-14
 
 
@@ -168,8 +168,7 @@ def _spread(draws: Floats, axis: int) -> Floats:
 class _Sums(NamedTuple):
     """Sums over the classes and draws of b items or pixels.
 
-    Those in float64 have a second row for what rounding took from the first, unless
-    the draws are float32.
+    Sums in float64 have a second row for rounding errors, unless the draws are float32.
     """
 
     entropy: Array
@@ -183,11 +182,11 @@ class _Sums(NamedTuple):
 
 
 class _Room:
-    """Memory that all blocks share: fresh memory costs more than the logarithm."""
+    """Memory that all blocks share: new memory costs more than the logarithm."""
 
     def __init__(self, size: int, kind: np.dtype[Any]) -> None:
         self.kind = kind
-        # Sums of float32 lose next to nothing in float64; others keep what they lose.
+        # Sums of float32 are nearly exact in float64; others need the rounding errors.
         self.rows = 1 if kind == np.float32 else 2
         self._of_draw = np.empty((2, size), dtype=kind)
         self._of_mean = np.empty(self.rows * size)
@@ -198,7 +197,7 @@ class _Room:
         return [array[:size].reshape(shape) for array in self._of_draw]
 
     def for_sums(self, shape: tuple[int, ...]) -> tuple[_Sums, _Sums]:
-        """Return sums for the draws and for their mean, which share their room."""
+        """Return sums for the draws and for their mean, which share their memory."""
         size, rows = shape[1], self.rows
         mean = self._of_mean[: rows * shape[0] * size].reshape(rows, *shape)
         mean[:] = 0.0
@@ -246,8 +245,9 @@ def _of_block(
 def _take_in_most(sums: _Sums) -> None:
     """Add the term of the most probable class to the entropies.
 
-    A probability near 1 is rounded by more than the others have: float32 has nothing
-    between 1 and 1 - 6e-8. So it is one minus the sum of the others, which is lost.
+    The rounding error of a probability near 1 may exceed all others together: float32
+    has no number between 1 and 1 - 6e-8. So one minus the sum of the others is used.
+    The latter sum is overwritten.
     """
     most = _corrected_sums(sums.others)
     np.negative(most, out=most)
@@ -262,7 +262,7 @@ def _take_in_most(sums: _Sums) -> None:
 
 
 def _corrected_sums(sums: Array) -> Array:
-    """Return the sums in the first row, with their losses in the second, if any."""
+    """Return the sums, corrected by their rounding errors, if these are stored."""
     if len(sums) == 2:
         sums[0] += sums[1]
     added: Array = sums[0]
@@ -274,8 +274,8 @@ def _normalised(
 ) -> tuple[Floats, int] | tuple[None, int]:
     """Return the columns of `draw` (C, after) from `start` on, with sums of one.
 
-    An array and its first column: `draw` itself where it can be used as it is, else
-    `room` (C, size), which then holds them. None where sums are far from one.
+    The result is an array and its first column: `draw` itself if it can be used
+    directly, else `room` (C, size) with a copy. None if sums are far from one.
     """
     columns = draw[:, start : start + room.shape[1]]
     # Memory of another layout would be compiled for anew.
@@ -372,14 +372,14 @@ def _binary_entropy(p: Floats) -> Floats:
     kind = np.finfo(p.dtype)
     below_one = kind.dtype.type(1.0) - kind.epsneg
     yes = p * np.log(p + kind.tiny)
-    # log1p keeps the digits of a small p that 1 - p would round away.
+    # log1p preserves the digits of a small p, which 1 - p would round away.
     no = (1.0 - p) * np.log1p(-np.minimum(p, below_one))
     result: Floats = 0.0 - (yes + no)
     return result
 
 
 def _refuse(draws: Floats, axis: int, added: int) -> NoReturn:
-    """Say what is wrong with draws that are not probabilities."""
+    """Raise an error that describes why draws are not probabilities."""
     finite("probs", draws)
     if draws.min() < 0.0 or draws.max() > 1.0 + SUM_TOLERANCE:
         _refuse_range(draws)

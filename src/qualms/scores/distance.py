@@ -42,7 +42,7 @@ def mean_neighbour_distance(
             _directions(references, spare=1),
         )
     else:
-        # Distances do not change, and their squares cancel less.
+        # Centring changes no distance, and reduces cancellation in their squares.
         centre = references.mean(axis=0)
         queries, references = queries - centre, references - centre
     half = np.einsum("nd,nd->n", references, references) / 2
@@ -80,7 +80,7 @@ def _directions(rows: Array, *, spare: int) -> Array:
 
 
 def _mean_distance(rows: Array, references: Array, nearest: Index) -> Array:
-    # From differences, as 2 - 2 cos of a near neighbour is all rounding error.
+    # Computed from differences: 2 - 2 cos of a near neighbour is only a rounding error.
     total: Array = np.zeros(len(rows))
     for column in nearest.T:
         gap = references[column] - rows

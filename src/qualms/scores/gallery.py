@@ -1,7 +1,7 @@
 """Retrieval beyond the nearest item: among the k nearest, and in a gallery.
 
-Similarity is the cosine, in float64. By default items are sought among the others of
-their own file; a gallery is another set of items. Where items are equally near, a hit
+Similarity is the cosine, in float64. By default the neighbours of an item are the other
+items of its file; a gallery is another set of items. If items are equally near, a hit
 is the expectation over a random order of them, as for `recall_at_1`.
 """
 
@@ -30,22 +30,22 @@ __all__ = [
 
 BLOCK = 128
 _NOWHERE = -2.0
-"""Further away than any cosine."""
+"""A value below any cosine."""
 
 
 class RightRanks(NamedTuple):
-    """Where the nearest item of its own class stands for each item, (N,) each."""
+    """Rank of the nearest item of the same class for each item, (N,) each."""
 
     ahead: Index
-    """Items of other classes that are nearer."""
+    """Number of items of other classes that are nearer."""
     wrong: Index
-    """Items of other classes that are as near."""
+    """Number of items of other classes that are equally near."""
     right: Index
-    """Items of the same class that are as near; 0 where there is none at all."""
+    """Number of items of the same class that are equally near; 0 if it has no other."""
 
 
 class Nearest(NamedTuple):
-    """The items that are nearest to some of them, (Q, k) each, the nearest first."""
+    """The nearest items of some items, (Q, k) each, the nearest first."""
 
     item: Index
     cosine: Array
@@ -89,10 +89,10 @@ def right_ranks(
     gallery_target: ArrayLike | None = None,
     block: int = BLOCK,
 ) -> RightRanks:
-    """Return how many items come before, and beside, the nearest one of the same class.
+    """Return the rank of the nearest item of the same class, for each item.
 
-    `embedding` is (N, D), `target` (N,). They are sought in `gallery` (G, D) with
-    `gallery_target` (G,); without one among the other items, never the item itself.
+    `embedding` is (N, D), `target` (N,). Neighbours are searched in `gallery` (G, D)
+    with `gallery_target` (G,), or without one among the other items of the file.
 
     >>> right_ranks([[1, 0], [1, 0.1], [0, 1], [1, 0.2]], [0, 1, 1, 0]).ahead
     array([1, 2, 1, 1])
@@ -105,12 +105,12 @@ def right_ranks(
 
 
 class _Searched(NamedTuple):
-    """Some queries, and what is known of all candidates for them."""
+    """Some queries, with their similarity to all candidates."""
 
     near: Array
-    """(B, G) cosines; less than any cosine for the query itself."""
+    """(B, G) cosines; below any cosine for the query itself."""
     alike: Flags
-    """(B, G) whether candidates are of the class of the query."""
+    """(B, G) True for candidates of the class of the query."""
 
 
 def _searched(
@@ -145,7 +145,7 @@ def _searched(
 
 
 def _count_ranks(near: Array, alike: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return (3, B) the counts of `RightRanks` from similarities (B, G)."""
+    """Return the counts (3, B) of `RightRanks` from similarities (B, G)."""
     best = np.where(alike, near, _NOWHERE).max(axis=1, keepdims=True)
     tied = (np.abs(near - best) <= TIE) & (near > _NOWHERE)
     ahead = near > best + TIE
@@ -154,7 +154,7 @@ def _count_ranks(near: Array, alike: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 
 def hits_within(ranks: RightRanks, k: int) -> Array:
-    """Return (N,) chance that one of the `k` nearest items is of the same class.
+    """Return the chance (N,) that one of the `k` nearest items is of the same class.
 
     >>> hits_within(RightRanks(*np.array([[0, 1], [1, 0], [1, 1]])), 1)
     array([0.5, 0. ])
@@ -164,7 +164,7 @@ def hits_within(ranks: RightRanks, k: int) -> Array:
     ahead, wrong, right = ranks
     missed = np.ones(len(ahead))
     for place in range(k):
-        # The next place goes to one of the items that are left of those equally near.
+        # The next place goes to one of the remaining equally near items.
         left = wrong + right - place
         share = np.maximum(wrong - place, 0) / np.maximum(left, 1)
         missed = np.where((place < k - ahead) & (left > 0), missed * share, missed)
@@ -285,7 +285,7 @@ def map_at_r(
 
 
 def _class_numbers(target: ArrayLike, other: ArrayLike | None) -> tuple[Index, Index]:
-    """Return both targets in the same numbers."""
+    """Return both targets with common numbers."""
     targets = [np.asarray(target), np.asarray(other)]
     for name, array in zip(("target", "gallery_target"), targets, strict=True):
         if array.ndim != 1 or not len(array):

@@ -32,7 +32,7 @@ class Alignment(NamedTuple):
 def _human_alignment_influence(uncertainty: ArrayLike, votes: ArrayLike) -> Influence:
     """Return the rank correlation of uncertainty (N,) with the entropy of votes (N, K).
 
-    Items without votes have no influence; how many there are counts as random.
+    Items without votes have no influence; their number counts as random.
     """
     values = vector("uncertainty", uncertainty)
     disagreement = vote_entropy(votes)
@@ -56,8 +56,8 @@ def _human_alignment_influence(uncertainty: ArrayLike, votes: ArrayLike) -> Infl
 def human_alignment(uncertainty: ArrayLike, votes: ArrayLike) -> Alignment:
     """Return the rank correlation of uncertainty (N,) with the entropy of votes (N, K).
 
-    Ties get their average rank. Items nobody voted on are dropped and counted. nan
-    where fewer than two items are left, or one side is constant.
+    Ties get their average rank. Items without votes are left out and counted. nan if
+    fewer than two items are left, or one side is constant.
 
     >>> human_alignment([0.1, 0.5, 0.9, 0.3], [[4, 0], [3, 1], [2, 2], [0, 0]])
     Alignment(value=1.0, dropped=1)
@@ -77,7 +77,7 @@ def vote_entropy(votes: ArrayLike) -> Array:
     >>> vote_entropy([[2, 2], [4, 0], [0, 0]])
     array([0.69314718, 0.        ,        nan])
     """
-    # Sorted, the same counts in another order give the same bits: ties stay ties.
+    # Sorted, so that the same counts in another order give the same bits: ties stay.
     counts = np.sort(matrix("votes", votes), axis=1)
     if counts.min() < 0:
         row = int(np.flatnonzero(counts.min(axis=1) < 0)[0])
@@ -117,7 +117,7 @@ def _average_rank(values: Array, tie: float) -> Array:
 def spearman_influence(first: Array, second: Array) -> Influence:
     """Return the influence on the rank correlation of two vectors (N,), ties averaged.
 
-    An item counts by its own ranks, and by one rank that it adds to all items above it.
+    An item contributes its own ranks, and one rank to all items above it.
     """
     if len(first) < 3:
         return undefined("there must be at least three items")
@@ -138,7 +138,7 @@ def spearman_influence(first: Array, second: Array) -> Influence:
 
 
 class _Ranks:
-    """Average ranks over N, centred, and what one more item adds to them."""
+    """Average ranks over N, centred, and the effect of one more item on them."""
 
     def __init__(self, values: Array) -> None:
         self.rank: Ranked = ranked_items(values)

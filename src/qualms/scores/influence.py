@@ -1,4 +1,4 @@
-"""What one item changes in a score: the record that every interval starts from.
+"""The influence of each item on a score, from which every interval is made.
 
 To first order the score of a sample is that of the population plus one term per item,
 its influence (the infinitesimal jackknife). The variance of the score is then the
@@ -25,9 +25,9 @@ __all__ = [
 ]
 
 Scale = Literal["share", "logit", "log", "fisher", "linear"]
-"""Where the interval is symmetric, and so where it cannot leave the score's range.
+"""Scale on which the interval is symmetric, so that it stays in the score's range.
 
-share: Wilson's interval of as many independent items as have this standard error.
+share: Wilson's interval for the number of independent items with this standard error.
 logit: log of the distance from the lower bound over that from the upper one.
 log: log of the value. fisher: logit of a correlation. linear: the value itself.
 """
@@ -42,18 +42,18 @@ class BinGaps(NamedTuple):
     """An error that sums the absolute gaps of bins, each a sum over items."""
 
     cell: Index
-    """(N,) cell of each item: its bin, where `shares` does not say otherwise."""
+    """(N,) cell of each item: its bin, unless there are `shares`."""
     own: Array
-    """(N,) gap that the item adds to its cell, over N."""
+    """(N,) contribution of the item to the gap of its cell, over N."""
     total: Array
     """(bins,) gaps."""
     tilt: Array | None = None
-    """(cells, cells) what an item of one cell adds to all of them, over N, beside its
-    own gap: a level that a narrow interval reaches is reached by all wider ones."""
+    """(cells, cells) contribution of an item of one cell to all cells, over N, besides
+    its own gap: a level inside a narrow interval is inside all wider ones."""
     shares: Array | None = None
-    """(cells, bins) which bins the items of a cell are of, where cells are not bins."""
+    """(cells, bins) shares of each cell in the bins; None if cells are bins."""
     factor: float = 1.0
-    """Of the sum of absolute gaps, that gives the error."""
+    """Factor on the sum of absolute gaps that gives the error."""
 
 
 class SmoothGaps(NamedTuple):
@@ -69,11 +69,11 @@ class Strata(NamedTuple):
     """A score of the shares of hits in strata of items."""
 
     hit: Array
-    """(N,) 0 or 1."""
+    """(N,) 1 for hits, 0 for others."""
     stratum: Index
     """(N,) number of each item's stratum."""
     summary: Literal["mean", "least"]
-    """How the shares become one score."""
+    """Summary of the shares as one score."""
 
 
 class Exceedance(NamedTuple):
@@ -82,11 +82,11 @@ class Exceedance(NamedTuple):
     level: Array
     """(N,) ranks; tied items have the same."""
     positive: Flags
-    """(N,) the kind whose quantile is the threshold."""
+    """(N,) True for the kind whose quantile is the threshold."""
     share: float
-    """Share of the positive items at or above the threshold, at least."""
+    """Least share of the positive items at or above the threshold."""
     complement: bool = False
-    """Whether the score is the share of items below the threshold."""
+    """True if the score is the share of items below the threshold."""
 
 
 class RateRatio(NamedTuple):
@@ -97,34 +97,35 @@ class RateRatio(NamedTuple):
     positive: Flags
     """(N,)"""
     score: Callable[[float, float], float]
-    """The score from the rate of positive items and that of negative ones. Only their
-    ratio matters, and the score grows, or falls, with it."""
+    """Function of the rates of positive and negative items. It depends monotonically on
+    their ratio alone."""
 
 
 class RareErrors(NamedTuple):
-    """A score of which few wrong items, or few right ones, say too little."""
+    """A score whose spread few wrong, or few right, items do not show."""
 
     wrong: Flags
-    """(N,) whether each item is wrong."""
+    """(N,) True for wrong items."""
     ends: Callable[[float, float], tuple[float, float]]
-    """The range of the score, from the least and the largest share that is wrong."""
+    """Function from the least and the largest share of wrong items to the range of the
+    score."""
 
 
 class AboveNoise(NamedTuple):
-    """An error that a perfect model shows, too, by noise alone."""
+    """An error that is above 0 even for a perfect model, because of noise."""
 
     noise: float
-    """What it shows on average."""
+    """Average error of a perfect model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Influence:
-    """A score's value and what each item contributes to its error."""
+    """A score's value and the contribution of each item to its error."""
 
     value: float
     values: Array | None
-    """(N,) the first-order change of the score due to each item, summing to about 0:
-    the influence function over N. None where the score has no useful one."""
+    """(N,) first-order change of the score due to each item, with a sum of about 0: the
+    influence function over N. None if the score has no useful one."""
     scale: Scale
     low: float = 0.0
     high: float = 1.0
@@ -133,17 +134,17 @@ class Influence:
     """(N,) kinds of items whose numbers do not matter to the score, such as the
     positives and negatives of an AUROC; the influence is centred within each."""
     welch: bool = False
-    """Degrees of freedom from the sizes of the parts alone."""
+    """True to compute degrees of freedom from the sizes of the parts alone."""
     inflation: float = 1.0
-    """Factor on the variance, where that of `values` is too small in small samples."""
+    """Factor on the variance of `values`, which is too small in small samples."""
     freedom: float = math.inf
-    """Most degrees of freedom, where a small group of items decides."""
+    """Most degrees of freedom, if a small group of items dominates."""
     extreme: float = 0.0
-    """How many independent trials all came out alike where the score stands at an end
-    of its range; 0 where that says nothing."""
+    """Number of independent trials with equal outcomes if the score is at an end of its
+    range; 0 if there is no such number."""
     floor: Callable[[float], float] | None = None
-    """The worst score that a chance of one trial, at most this large, leaves possible,
-    where the score is at its best."""
+    """Function from the largest possible chance of one trial to the worst possible
+    score, for a score at its best."""
     construction: (
         BinGaps
         | SmoothGaps
@@ -154,16 +155,16 @@ class Influence:
         | AboveNoise
         | None
     ) = None
-    """What the interval is made of, where `values` alone do not make it."""
+    """Data for the interval, if `values` are not enough."""
     step: Array | float = 0.0
-    """What one more item that is right or wrong changes in the score, by stratum where
-    it has some: of few items that two rows decide differently no more can be told."""
+    """Change of the score by one more right or wrong item, by stratum if there are any:
+    the resolution of comparisons with few items that two rows decide differently."""
     uncompared: str = ""
-    """Why no row can be said to be better by this score; empty where one can be."""
+    """Reason why no row can be called better by this score; '' if one can be."""
     reason: str = ""
-    """Why there can be no interval; empty where there can be."""
+    """Reason why there can be no interval; '' if there can be one."""
     clustered: str = ""
-    """Why there can be none where items stand in clusters."""
+    """Reason why there can be none with clusters; '' if there can be one."""
 
     def complement(self) -> "Influence":
         """Return the influence on one minus the score: on accuracy for a risk."""
@@ -186,7 +187,7 @@ class Influence:
 
 
 def scale_within(low: float, high: float) -> Scale:
-    """Return the scale of a score of this range."""
+    """Return the scale for a score with this range."""
     if low == -1.0 and high == 1.0:
         return "fisher"
     if np.isfinite(low) and np.isfinite(high):
@@ -200,9 +201,9 @@ def mean_influence(
     """Return the influence on the mean of `values` (N,), such as the Dice per image.
 
     Items whose value is nan are left out of the mean, and their number counts as
-    random. `about` gives the range of the values (0 and more without it), `bound` a
-    smaller upper end. Values that are all 0 or 1 are a share, unless the score may be
-    larger: absolute errors that happen to be 0 or 1 are none.
+    random. `about` states the range of the values (0 and more without it), `bound` a
+    smaller upper end. Values that are all 0 or 1 form a share, unless the score may be
+    larger: absolute errors that happen to be 0 or 1 do not.
 
     >>> mean_influence([0.0, 1.0, 1.0, 1.0]).scale
     'share'
@@ -240,10 +241,10 @@ def with_rare_errors(
     wrong: Flags,
     ends: Callable[[float, float], tuple[float, float]],
 ) -> Influence:
-    """Return `influence`, with an interval by `ends` where few are wrong, or right.
+    """Return `influence`, with an interval by `ends` if few items are wrong, or right.
 
-    What few items lose is luck. What those lose that were not seen is bounded by the
-    exact interval of their share, so that lucky and unlucky samples both have one.
+    The loss of few items is luck. The loss of unseen items is bounded by the exact
+    interval of their share, so that lucky and unlucky samples both have an interval.
     """
     errors, items = int(wrong.sum()), len(wrong)
     few = min(errors, items - errors)
@@ -263,9 +264,8 @@ def losses_of_rare_errors(
 ) -> Callable[[float, float], tuple[float, float]]:
     """Return the range of a mean loss, from the range of the share that is wrong.
 
-    `right` (N,) is what every item loses if it is right, and `extra` (N,) what it loses
-    beside that if it is wrong: the items that are may be those that lose the most, or
-    the least.
+    `right` (N,) is the loss of every item if it is right, and `extra` (N,) the further
+    loss if it is wrong: the wrong items may be those that lose the most, or the least.
     """
     ordered = np.sort(extra)
     mean = float(right.mean())
@@ -280,15 +280,15 @@ def losses_of_rare_errors(
 
 
 def _first(ordered: Array, share: float) -> float:
-    """Return the mean over all items of the first `share` of them; 0 for the rest."""
+    """Return the mean over all items, of which only the first `share` are not 0."""
     items = share * len(ordered)
-    whole = min(int(items), len(ordered) - 1)
-    part = ordered[:whole].sum() + (items - whole) * ordered[whole]
+    full_items = min(int(items), len(ordered) - 1)
+    part = ordered[:full_items].sum() + (items - full_items) * ordered[full_items]
     return float(part) / len(ordered)
 
 
 def few_of_a_kind(smallest: float) -> str:
-    """Return why rows are not compared with so few items of a kind; '' with enough."""
+    """Return why rows are not compared with so few items of a kind; '' if enough."""
     if smallest >= FEWEST_ERRORS:
         return ""
     return (
@@ -298,5 +298,5 @@ def few_of_a_kind(smallest: float) -> str:
 
 
 def undefined(reason: str, *, value: float = np.nan) -> Influence:
-    """Return the influence on a score that has no interval, and why."""
+    """Return the influence on a score without an interval, with the reason."""
     return Influence(value=value, values=None, scale="linear", reason=reason)

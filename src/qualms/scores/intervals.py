@@ -2,7 +2,7 @@
 
 Intervals are two arrays (N,). Conformal calibration may make an interval unbounded
 (`lower` -inf, `upper` inf) or invert it (`lower` above `upper`). An inverted interval
-contains nothing; `inverted_fraction` says how many there are.
+contains nothing; `inverted_fraction` is the share of these.
 """
 
 import math
@@ -24,7 +24,7 @@ __all__ = [
 
 
 def covered(lower: ArrayLike, upper: ArrayLike, target: ArrayLike) -> Flags:
-    """Return whether targets (N,) are in their interval; `coverage` is the mean."""
+    """Return a mask of targets (N,) in their interval; `coverage` is the mean."""
     truth = vector("target", target)
     low, high = _ends(lower, upper, length=len(truth))
     inside: Flags = (low <= truth) & (truth <= high)
@@ -38,7 +38,7 @@ def item_length(lower: ArrayLike, upper: ArrayLike) -> Array:
 
 
 def item_inverted(lower: ArrayLike, upper: ArrayLike) -> Flags:
-    """Return (N,) whether each lower end lies above the upper one."""
+    """Return a mask (N,) of lower ends above the upper ones."""
     low, high = _ends(lower, upper)
     inverted: Flags = low > high
     return inverted

@@ -39,7 +39,7 @@ UNCERTAINTY_TYPES: Mapping[str, Mapping[str, str]] = MappingProxyType(
         ),
     }
 )
-"""What each measure of a method stands for (Kahl et al., 2024, section 4.3).
+"""Type of uncertainty of each measure by method (Kahl et al., 2024, section 4.3).
 
 PE is the entropy of the mean prediction, EE the mean entropy of the draws, MI = PE - EE
 and MSR one minus the maximum softmax response. The draws of a stochastic segmentation
@@ -48,7 +48,7 @@ network (SSN) *are* the ambiguity it sees, so their disagreement, MI, is aleator
 
 
 class Statistics(NamedTuple):
-    """The statistics that are kept instead of an item's draws."""
+    """The statistics that replace an item's draws."""
 
     mean_probs: Floats
     """(C, *space) mean over draws."""
@@ -99,14 +99,14 @@ def uncertainty_maps(
     swaps aleatoric and epistemic; the plain softmax has MSR as predictive). MI is not
     clipped: rounding may leave it just below zero.
 
-    Computed in float64, and cast to float32 at the end if `mean_probs` is float32. Of
-    the most probable class only what the others leave of it counts, so that pixels
-    which are surer than float32 can say keep their order.
+    Computed in float64, and cast to float32 at the end if `mean_probs` is float32. The
+    probability of the most probable class is computed as one minus the others, so that
+    pixels keep their order where float32 cannot represent their certainty.
 
     Args:
         mean_probs: Mean over draws (C, *space).
         expected_entropy: Mean entropy of the draws (*space).
-        method: Name of the method that drew.
+        method: Name of the method of the draws.
 
     >>> uncertainty_maps(np.array([[0.5], [0.5]]), np.array([0.6])).epistemic.round(3)
     array([0.093])
@@ -131,7 +131,7 @@ def uncertainty_maps(
 def uncertainty_type(measure: str, method: str) -> str:
     """Return whether `measure` is predictive, aleatoric or epistemic for `method`.
 
-    A method that is in no table is taken to have ordinary draws; "SSN" is "ssn".
+    Unknown methods are treated as methods with ordinary draws; "SSN" is "ssn".
 
     >>> uncertainty_type("MI", "ssn")
     'aleatoric'

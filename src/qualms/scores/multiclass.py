@@ -1,4 +1,4 @@
-"""Scores of several classes: among the first k, F1, and AUROC of one against the rest.
+"""Scores of several classes: top k, F1, and AUROC of one class against the rest.
 
 `probs` and `target` are those of `qualms.scores.proper`. Means over classes give every
 class the same weight, however many items it has.
@@ -76,7 +76,7 @@ def _macro_f1_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
         value=float(f1[present].mean()),
         values=change / count,
         scale="logit",
-        # A handful of items of a class do not show how they vary.
+        # A handful of items of a class do not show their variance.
         inflation=1.0 + 3.0 / max(least - 1.0, 1.0),
         extreme=least,
         step=1.0 / (count * least),
@@ -111,12 +111,12 @@ def _quadratic_kappa_influence(probs: ArrayLike, target: ArrayLike) -> Influence
     chance = float(np.square(first).mean() + np.square(second).mean() + shift**2)
     if chance == 0.0:
         return undefined("all items have one grade, and are predicted to have it")
-    seen = float(apart.mean())
+    mean = float(apart.mean())
     by_chance = np.square(first) + np.square(second) + 2.0 * shift * (first - second)
     by_chance += shift**2 - chance
-    change = (seen / chance * by_chance - (apart - seen)) / (chance * len(truth))
+    change = (mean / chance * by_chance - (apart - mean)) / (chance * len(truth))
     return Influence(
-        value=1.0 - seen / chance,
+        value=1.0 - mean / chance,
         values=change - change.mean(),
         scale="fisher",
         low=-1.0,
@@ -141,9 +141,9 @@ def quadratic_kappa(probs: ArrayLike, target: ArrayLike) -> float:
     0.6667
     """
     guess, truth = _grades(probs, target)
-    seen = float(np.square(guess - truth).mean())
+    observed = float(np.square(guess - truth).mean())
     chance = float(guess.var() + truth.var() + (guess.mean() - truth.mean()) ** 2)
-    return 1.0 - seen / chance if chance > 0.0 else float("nan")
+    return 1.0 - observed / chance if chance > 0.0 else float("nan")
 
 
 def _grades(probs: ArrayLike, target: ArrayLike) -> tuple[Array, Array]:
@@ -167,7 +167,7 @@ def _macro_auroc_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
         value=float(np.mean(values)),
         values=change / len(values),
         scale="logit",
-        # As for one AUROC: a handful of items do not show how they vary.
+        # As for one AUROC: a handful of items do not show their variance.
         inflation=1.0 + 3.0 / max(smaller - 1.0, 1.0),
         extreme=smaller,
         uncompared=few_of_a_kind(smaller),
@@ -201,7 +201,7 @@ def _add_placements(
 
 @as_score(label="Macro AUROC", better="higher", influence=_macro_auroc_influence)
 def macro_auroc(probs: ArrayLike, target: ArrayLike) -> float:
-    """Return mean over classes of the AUROC of their probability, one against the rest.
+    """Return the mean over classes of the AUROC of one class against the rest.
 
     Each AUROC is `auroc`, ties one half. Classes without items are left out; nan where
     all items are of one class. With two classes it is the AUROC of P(y=1).
@@ -234,5 +234,5 @@ def class_auroc(order: Index, start: Index, truth: Index, label: int) -> float:
 
 
 def present_classes(truth: ArrayLike) -> Iterator[int]:
-    """Yield the classes that some item has, in ascending order."""
+    """Yield the classes with at least one item, in ascending order."""
     return map(int, np.unique(truth))

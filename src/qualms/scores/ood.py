@@ -1,8 +1,7 @@
-"""Shift detection: does the uncertainty tell shifted items from in-domain ones?
+"""Shift detection: does the uncertainty separate shifted from in-domain items?
 
-Selective classification in the presence of shifted items (SCOD; Jaeger et al., 2023;
-Xia & Bouganis, 2022) stands here too: an item fails when it is shifted or answered
-wrongly.
+It also has selective classification in the presence of shifted items (SCOD; Jaeger et
+al., 2023; Xia & Bouganis, 2022): an item fails if it is shifted or answered wrongly.
 """
 
 import dataclasses
@@ -72,9 +71,9 @@ def ood_auprc(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
 def ood_fpr95(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
     """Return share of in-domain items flagged when 95 % of the shifted ones are caught.
 
-    The largest threshold that catches at least 95 % of the shifted items; an item at
-    the threshold is flagged (Liang et al., 2018). Both (N,); nan unless both kinds are
-    present.
+    The threshold is the largest that catches at least 95 % of the shifted items; an
+    item at the threshold is flagged (Liang et al., 2018). Both (N,); nan unless both
+    kinds are present.
 
     >>> ood_fpr95([0.1, 0.5, 0.4, 0.9], [False, False, True, True])
     0.5
@@ -88,8 +87,8 @@ def ood_found(
 ) -> float:
     """Return the share of shifted items that are among the least certain `share`.
 
-    What a query of an unlabelled pool finds (Kahl et al., 2024): floor(share N) items
-    are queried, of equally uncertain ones each with the same chance. Both (N,); nan
+    It is the yield of a query of an unlabelled pool (Kahl et al., 2024): floor(share N)
+    items are queried, equally uncertain ones with the same chance. Both (N,); nan
     without a shifted item.
 
     >>> ood_found([0.1, 0.2, 0.8, 0.9], [False, True, False, True])
@@ -117,7 +116,7 @@ def _scod_auroc_influence(
     influence = auroc_influence(uncertainty, failed)
     if influence.part is None:
         return influence
-    # A failure that is shifted comes from the other sample: three kinds of item.
+    # Failures may be shifted or not, so there are three kinds of items.
     return dataclasses.replace(influence, part=influence.part + moved)
 
 

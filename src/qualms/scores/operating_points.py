@@ -1,7 +1,7 @@
-"""Scores at a threshold: which positive and which negative items are called positive.
+"""Scores at a threshold: sensitivity, specificity, predictive values and more.
 
-An item is called positive where its score is at or above the threshold. `called` (N,)
-says which items are, and `positive` (N,) which of them really are. Thresholds are
+An item is called positive if its score is at or above the threshold. `called` (N,)
+marks these items, and `positive` (N,) the items that are positive. Thresholds are
 chosen on other items, or promise a rate for new ones.
 """
 
@@ -47,9 +47,9 @@ __all__ = [
 
 
 def called_positive(score: ArrayLike, threshold: float) -> Flags:
-    """Return which items (N,) have a `score` at or above `threshold`.
+    """Return a mask (N,) of items with a `score` at or above `threshold`.
 
-    A score that is below it by rounding alone (1e-12 of its size) is at it.
+    A score below it by a rounding error (1e-12 of its size) counts as equal.
 
     >>> called_positive([0.2, 0.3, 0.9], 0.3)
     array([False,  True,  True])
@@ -74,8 +74,8 @@ def threshold_at_sensitivity(
     With `confidence` the threshold holds for new items of the population, too: of n
     positives the k-th highest is chosen, with the least k for which a threshold that
     finds too few positives would have found so many with a probability of at most
-    1 - `confidence` (an exact binomial tolerance limit). It is -inf, which calls all,
-    where the positives are too few to promise anything.
+    1 - `confidence` (an exact binomial tolerance limit). It is -inf, which calls all
+    items, if the positives are too few for a promise.
 
     >>> threshold_at_sensitivity([0.1, 0.4, 0.6, 0.8], [0, 1, 1, 1], 0.6)
     0.6
@@ -98,8 +98,8 @@ def threshold_at_specificity(
 ) -> float:
     """Return the lowest score below which a share `specificity` of negatives lies.
 
-    It is inf, which calls none, where no score that occurs is high enough. With
-    `confidence` it holds for new items too, as in `threshold_at_sensitivity`.
+    It is inf, which calls none, if no occurring score is high enough. With `confidence`
+    it holds for new items, too, as in `threshold_at_sensitivity`.
 
     >>> threshold_at_specificity([0.1, 0.4, 0.6, 0.8], [0, 0, 1, 0], 0.6)
     0.6
@@ -119,7 +119,7 @@ def threshold_at_specificity(
 def youden_threshold(score: ArrayLike, positive: ArrayLike) -> float:
     """Return the score with the largest sensitivity + specificity (Youden, 1950).
 
-    Of several such scores the highest.
+    Of several such scores it is the highest.
 
     >>> youden_threshold([0.1, 0.4, 0.6, 0.8], [0, 0, 1, 1])
     0.6
@@ -138,7 +138,7 @@ def cost_threshold(score: ArrayLike, positive: ArrayLike, *, cost: float) -> flo
     """Return the score where misses and false alarms cost least together.
 
     A missed positive item costs `cost` times as much as a negative one that is called.
-    Of several such scores the highest; inf where it is cheapest to call none.
+    Of several such scores it is the highest; inf if it is cheapest to call none.
 
     >>> cost_threshold([0.1, 0.4, 0.6, 0.8], [0, 1, 0, 1], cost=5)
     0.4
@@ -150,14 +150,14 @@ def cost_threshold(score: ArrayLike, positive: ArrayLike, *, cost: float) -> flo
     below = np.concatenate([[0], np.cumsum(truth[order])])[start]
     alarms = (len(values) - start) - (below[-1] - below)
     total = cost * below + alarms
-    # Sums that differ by rounding alone cost the same.
+    # Costs that differ by a rounding error are equal.
     cheapest = np.flatnonzero(total <= total.min() * (1.0 + 1e-12))[-1]
     thresholds = np.append(values[order[start[:-1]]], math.inf)
     return float(thresholds[cheapest])
 
 
 def item_called(called: ArrayLike) -> Flags:
-    """Return (N,) which items are called; `called_share` is the mean."""
+    """Return a mask (N,) of called items; `called_share` is the mean."""
     return flags("called", called)
 
 
@@ -172,13 +172,13 @@ def called_share(called: ArrayLike) -> float:
 
 
 def item_sensitivity(called: ArrayLike, positive: ArrayLike) -> Array:
-    """Return (N,) whether each positive item is called; nan for negative ones."""
+    """Return 1 or 0 (N,) for called and other positive items; nan for negative ones."""
     calls, truth = _calls_and_truth(called, positive)
     return np.where(truth, calls.astype(np.float64), np.nan)
 
 
 def item_specificity(called: ArrayLike, positive: ArrayLike) -> Array:
-    """Return (N,) whether each negative item is not called; nan for positive ones."""
+    """Return 0 or 1 (N,) for called and other negative items; nan for positive ones."""
     calls, truth = _calls_and_truth(called, positive)
     return np.where(truth, np.nan, (~calls).astype(np.float64))
 
@@ -218,9 +218,9 @@ def ppv(
 ) -> float:
     """Return the share of the called items that are positive.
 
-    With `prevalence`, what it would be where this share of items is positive, and
-    sensitivity and specificity are the same (Bayes). Undefined, nan, where no item is
-    called, or, with `prevalence`, where items are of one kind.
+    With `prevalence`, its value for this share of positive items, with the same
+    sensitivity and specificity (Bayes). Undefined, nan, if no item is called, or, with
+    `prevalence`, if items are of one kind.
 
     >>> ppv([1, 1, 0, 0], [1, 0, 1, 0]), ppv([1, 1, 0, 0], [1, 0, 1, 0], prevalence=0.1)
     (0.5, 0.1)
@@ -265,7 +265,7 @@ def _lr_positive_influence(called: ArrayLike, positive: ArrayLike) -> Influence:
 
 @as_score(label="LR+", better="higher", high=math.inf, influence=_lr_positive_influence)
 def lr_positive(called: ArrayLike, positive: ArrayLike) -> float:
-    """Return how many times as often positives are called as negatives.
+    """Return the ratio of the rates at which positives and negatives are called.
 
     Sensitivity / (1 - specificity). Undefined, nan, where no negative item is called or
     items are of one kind.
@@ -273,8 +273,8 @@ def lr_positive(called: ArrayLike, positive: ArrayLike) -> float:
     >>> lr_positive([1, 1, 0, 0], [1, 0, 1, 0])
     1.0
     """
-    found, alarms = _rates(*_calls_and_truth(called, positive))
-    return found / alarms if alarms > 0.0 else math.nan
+    hits, alarms = _rates(*_calls_and_truth(called, positive))
+    return hits / alarms if alarms > 0.0 else math.nan
 
 
 def _lr_negative_influence(called: ArrayLike, positive: ArrayLike) -> Influence:
@@ -284,7 +284,7 @@ def _lr_negative_influence(called: ArrayLike, positive: ArrayLike) -> Influence:
 
 @as_score(label="LR-", better="lower", high=math.inf, influence=_lr_negative_influence)
 def lr_negative(called: ArrayLike, positive: ArrayLike) -> float:
-    """Return how many times as often positives are not called as negatives are not.
+    """Return the ratio of the rates at which positives and negatives are not called.
 
     (1 - sensitivity) / specificity. Undefined, nan, where every negative item is called
     or items are of one kind.
@@ -322,9 +322,9 @@ def sensitivity_at_specificity(
 ) -> float:
     """Return the highest sensitivity of a threshold with this `specificity` or more.
 
-    A threshold is a score that occurs, or one above all of them. Its interval knows
-    that the threshold was found on these very items. Undefined, nan, with positives or
-    negatives only.
+    A threshold is a score that occurs, or one above all of them. The interval allows
+    for the choice of the threshold on the same items. Undefined, nan, with positives
+    or negatives only.
 
     >>> sensitivity_at_specificity([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1], specificity=0.9)
     0.5
@@ -345,7 +345,7 @@ def _calls_and_truth(called: ArrayLike, positive: ArrayLike) -> tuple[Flags, Fla
 
 
 def _least_rank(items: int, share: float, confidence: float | None) -> int:
-    """Return how many of the items a threshold must take in; too many: none will do."""
+    """Return the rank of the item at the threshold; above `items` if there is none."""
     if confidence is None:
         return max(math.ceil(share * items * (1.0 - 1e-12)), 1)
     open_unit("confidence", confidence)
@@ -361,7 +361,7 @@ def _mean_of_defined(values: Array) -> float:
 
 
 def _rates(calls: Flags, truth: Flags) -> tuple[float, float]:
-    """Return the shares of positive and of negative items that are `calls`."""
+    """Return the shares of positive and of negative items that `calls` marks."""
     if truth.all() or not truth.any():
         return math.nan, math.nan
     return float(calls[truth].mean()), float(calls[~truth].mean())
@@ -388,7 +388,7 @@ def _ratio(positive: float, negative: float) -> _OfRates:
 
 
 def _chance(positive: float, negative: float, *, prevalence: float) -> _OfRates:
-    """Return the share of positive items among all that the rates are about (Bayes)."""
+    """Return the share of positive items among the hits (Bayes)."""
     open_unit("prevalence", prevalence)
     true, false = positive * prevalence, negative * (1.0 - prevalence)
     if true + false == 0.0:
@@ -405,7 +405,7 @@ def _other_chance(positive: float, negative: float, *, prevalence: float) -> _Of
 def _of_rates(
     hit: Flags, truth: Flags, score: Callable[[float, float], _OfRates]
 ) -> Influence:
-    """Return the influence on a score of the rates of hits, monotone in their ratio."""
+    """Return the influence on a score that depends on the ratio of rates of hits."""
     rates = _rates(hit, truth)
     at = score(*rates)
     if not math.isfinite(at.value):

@@ -151,7 +151,7 @@ def al_improvement(dice_before: float, dice_after: float, dice_random: float) ->
 
 @as_score(label="Dice drop", better="lower", low=-np.inf, high=1.0)
 def dice_drop(dice_in_domain: float, dice_shifted: float) -> float:
-    """Return how much of the in-domain Dice is lost on shifted items, relative to it.
+    """Return the relative loss of Dice on shifted items.
 
     (in-domain - shifted) / in-domain, by which Kahl et al. (2024, table 2) choose
     shifts; nan where nothing was segmented in-domain.

@@ -1,7 +1,7 @@
 """Calibration of pixel uncertainties: Platt scaling on validation, then binned error.
 
-A pixel rated by R people counts R times. The functions here do not take repeated
-pixels; they take how many raters a prediction agrees with, and out of how many
+A pixel rated by R people counts R times. The functions here take no repeated pixels but
+the number of raters that agree with a prediction, and of all raters
 (`rater_agreement`).
 """
 
@@ -52,25 +52,25 @@ class UncertaintyHistogram:
     """Pixels counted in equal bins of uncertainty; histograms of items add up.
 
     `fit_platt(h.mean, h.correct, total=h.total)` then fits all of them at once. Wrong
-    pixels (row 0) and right ones (row 1) are kept apart with the exact sum of their
-    uncertainties, so that fit differs from one on every pixel only by the curvature of
-    the logistic inside a bin.
+    pixels (row 0) and right ones (row 1) are counted separately, with the exact sum of
+    their uncertainties, so that the fit differs from one on every pixel only by the
+    curvature of the logistic inside a bin.
     """
 
     high: float
     total: Array
-    """(2, B) pixels."""
+    """(2, B) numbers of pixels."""
     summed: Array
-    """(2, B) sum of their uncertainties."""
+    """(2, B) sums of their uncertainties."""
 
     @property
     def correct(self) -> Array:
-        """Return (2, B) pixels that are right: none of row 0, all of row 1."""
+        """(2, B) numbers of right pixels: none in row 0, all in row 1."""
         return np.stack([np.zeros_like(self.total[1]), self.total[1]])
 
     @property
     def mean(self) -> Array:
-        """Return (2, B) mean uncertainty of each bin, 0 where it is empty."""
+        """(2, B) mean uncertainty of each bin; 0 if it is empty."""
         return self.summed / np.where(self.total > 0, self.total, 1.0)
 
     def __add__(self, other: UncertaintyHistogram) -> UncertaintyHistogram:
@@ -90,7 +90,7 @@ class UncertaintyHistogram:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Between processes only bins with pixels travel: few of many thousand.
+        # Only bins with pixels are sent between processes: few of many thousand.
         filled = np.flatnonzero(self.total)
         parts = (self.total.flat[filled], self.summed.flat[filled])
         bins = self.total.shape[1]
@@ -121,12 +121,12 @@ def ace(
 
     Args:
         confidence: Probability that a pixel is right, any shape.
-        correct: Whether it is, in the same shape; with `total`, how many times it is.
-        total: How many times a pixel counts (raters), 0 to leave it out.
+        correct: True for right pixels; with `total`, the number of times it is right.
+        total: Number of times that a pixel counts (raters), 0 to leave it out.
         bins: Number of bins on [0, 1].
 
     Returns:
-        The error, nan where every pixel is left out.
+        The error; nan if every pixel is left out.
 
     >>> ace(np.array([0.9, 0.9, 0.6]), np.array([True, True, False]))
     0.35
@@ -142,15 +142,15 @@ def stated_ace(
     total: ArrayLike | None = None,
     bins: int = 20,
 ) -> float:
-    """Return `ace` of probabilities as they are: the likeliest class is the claim.
+    """Return `ace` of the model's own probabilities of the likeliest classes.
 
-    `ace` of a `Platt` fit says whether an uncertainty can be turned into confidences;
-    this says whether the model's own probabilities are such.
+    `ace` of a `Platt` fit shows whether an uncertainty can be turned into confidences;
+    this shows whether the model's own probabilities are calibrated.
 
     Args:
         mean_probs: (C, *space) probabilities, averaged over draws.
-        correct: (*space) whether the likeliest class is right, as for `ace`.
-        total: How many times a pixel counts (raters), 0 to leave it out.
+        correct: (*space) True where the likeliest class is right, as for `ace`.
+        total: Number of times that a pixel counts (raters), 0 to leave it out.
         bins: Number of bins on [0, 1].
 
     >>> stated_ace([[0.9, 0.9, 0.4], [0.1, 0.1, 0.6]], [True, True, False])
@@ -160,12 +160,12 @@ def stated_ace(
 
 
 class ConfidenceGaps(NamedTuple):
-    """What `ace` and `stated_ace` rest on; those of several maps add up."""
+    """Counts behind `ace` and `stated_ace`; those of several maps add up."""
 
     size: Array
-    """(B,) how often pixels count in each bin."""
+    """(B,) counts of pixels in each bin."""
     gap: Array
-    """(B,) how much more often they are right than they claim."""
+    """(B,) counts of right pixels minus the sums of their confidences."""
 
 
 def stated_gaps(
@@ -279,7 +279,7 @@ def uncertainty_histogram(
 def _flat_counts(
     name: str, values: ArrayLike, correct: ArrayLike, total: ArrayLike | None
 ) -> tuple[Array, Array, Array]:
-    """Return flat values, times right and times counted of every pixel."""
+    """Return the flat values, right counts and all counts of every pixel."""
     value = real_map(name, values)
     right = real_map("correct", correct)
     count = np.ones(value.shape) if total is None else real_map("total", total)
@@ -302,7 +302,7 @@ def _sums(cell: Index, weights: Array, bins: int) -> Array:
 
 
 def _smoothed(right: Array, count: Array) -> Array:
-    """Return the sum of Platt's targets of each pixel, which stay off 0 and 1."""
+    """Return the sum of Platt's targets of each pixel, which are never 0 or 1."""
     positives = right.sum()
     negatives = count.sum() - positives
     high, low = (positives + 1.0) / (positives + 2.0), 1.0 / (negatives + 2.0)

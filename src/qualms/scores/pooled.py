@@ -2,8 +2,8 @@
 
 The 32 bits of a number are counted in two passes: the first counts the leading halves
 of all numbers, the second all bits of those few that share a leading half with the
-quantile. Counts are whole numbers that add up, so neither the order of the maps nor who
-counted which of them changes a bit.
+quantile. Counts are whole numbers that add up, so the result does not depend on the
+order of the maps or on the processes that counted them.
 
 >>> maps = [[0.0, 1.0]], [[2.0, 3.0], [4.0, 5.0]]
 >>> leading = leading_counts(maps[0]) + leading_counts(maps[1])
@@ -39,18 +39,18 @@ _REST = np.uint32((1 << 16) - 1)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PooledCounts:
-    """How often the numbers of some maps occur; the counts of several maps add up."""
+    """Counts of the numbers in some maps; the counts of several maps add up."""
 
     key: Keys
     """(K,) distinct numbers, ascending: their bits in float32, as whole numbers."""
     count: Index
-    """(K,)"""
+    """(K,) count of each number."""
 
     def __add__(self, other: PooledCounts) -> PooledCounts:
         if not len(self.key):
             return other
         at = np.searchsorted(self.key, other.key)
-        # A number beyond the last is compared with the last, and is new.
+        # A number beyond the last is compared with the last, and differs from it.
         shared = self.key[np.minimum(at, len(self.key) - 1)] == other.key
         count = self.count.copy()
         count[at[shared]] += other.count[shared]
@@ -61,7 +61,7 @@ class PooledCounts:
         )
 
     def span(self) -> tuple[float, float]:
-        """Return bounds of all numbers, of `leading_counts`: close ones, not the ends.
+        """Return close bounds of all numbers, for the result of `leading_counts`.
 
         >>> leading_counts([1.0, 2.0]).span()
         (1.0, 2.015625)
@@ -78,7 +78,7 @@ class PooledCounts:
         """Return quantile of all numbers at `share` in [0, 1], linearly interpolated.
 
         Args:
-            share: Where it lies.
+            share: Share of numbers below the quantile.
             nearby: The `nearby_counts` of the same maps, around this share.
         """
         ranks = self._ranks(share)
@@ -88,7 +88,7 @@ class PooledCounts:
         return float(low + (place - ranks[0]) * (high - low))
 
     def _ranks(self, share: float) -> Index:
-        """Return numbers between which the quantile lies, counted from the least."""
+        """Return the two ranks, from 0, between which the quantile lies."""
         if not 0.0 <= share <= 1.0:
             raise ValueError(f"share must lie in [0, 1], got {share}")
         last = self.count.sum() - 1
@@ -100,14 +100,14 @@ class PooledCounts:
 
 
 def leading_counts(values: ArrayLike) -> PooledCounts:
-    """Return how often each leading half of 32 bits occurs in a map of any shape."""
+    """Return the count of each leading half of 32 bits in a map of any shape."""
     times = np.bincount(_keys("values", values) >> _HALF)
     halves = np.flatnonzero(times)
     return PooledCounts(key=halves.astype(np.uint32) << _HALF, count=times[halves])
 
 
 def nearby_counts(values: ArrayLike, around: Keys) -> PooledCounts:
-    """Return how often each number occurs that begins with a half in `around`."""
+    """Return the count of each number that begins with a half in `around`."""
     key = _keys("values", values)
     near = np.zeros(key.shape, np.bool_)
     for leading in around:

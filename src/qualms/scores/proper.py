@@ -45,7 +45,7 @@ __all__ = [
 
 
 def correct(probs: ArrayLike, target: ArrayLike) -> Flags:
-    """Return (N,) whether the most probable class of each item is its target.
+    """Return a mask (N,) of items whose most probable class is the target.
 
     >>> correct([0.1, 0.9, 0.8], [0, 1, 0])
     array([ True,  True, False])
@@ -88,8 +88,8 @@ def item_brier(probs: ArrayLike, target: ArrayLike) -> Array:
 def recall_influence(correct: ArrayLike, target: ArrayLike) -> Influence:
     """Return the influence on the mean over classes of the share of `correct` items.
 
-    Both (N,). In small classes the share is often 0 or 1, and its sample variance 0, so
-    the interval is made of the classes.
+    Both are (N,). In small classes the share is often 0 or 1 with a sample variance of
+    0, so the interval is made from the shares of the classes.
     """
     hit = np.asarray(correct, dtype=np.float64)
     truth = np.asarray(target, dtype=np.int64)
@@ -113,7 +113,7 @@ def _balanced_accuracy_influence(probs: ArrayLike, target: ArrayLike) -> Influen
 
 
 def _nll_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
-    # The bound of 34.54 nats is that of rounding; the scale is that of a positive mean.
+    # The bound of 34.54 nats is no property of the score; the scale is that of a mean.
     influence = mean_influence(item_nll(probs, target))
     checked, truth = labelled(probs, target)
     return _of_errors(
@@ -137,10 +137,10 @@ def _of_errors(
     loss: Callable[[Array], Array],
     shared: Array | float = 0.0,
 ) -> Influence:
-    """Return `influence`, with the interval of rare errors where few items are wrong.
+    """Return `influence`, with the interval of rare errors if few items are wrong.
 
-    Wrong items carry most of the loss: with a handful of them its spread is luck. An
-    item loses `shared` and the `loss` of the probability of its class.
+    Wrong items have most of the loss, so with few of them its spread is luck. The loss
+    of an item is `shared` plus the `loss` of the probability of its class.
     """
     wrong = most_probable(probs) != target
     if min(wrong.sum(), (~wrong).sum()) >= FEWEST_ERRORS:
@@ -153,7 +153,7 @@ def _of_errors(
 def _expected_losses(
     probs: Array, loss: Callable[[Array], Array]
 ) -> tuple[Array, Array]:
-    """Return the `loss` (N,) of the most probable class, and of another as stated."""
+    """Return the `loss` (N,) of the most probable class, and the mean of others."""
     right, other = np.empty((2, len(probs)))
     step = max(1, BLOCK // probs.shape[1])
     for start in range(0, len(probs), step):
@@ -198,7 +198,7 @@ def _mcc_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
 
 
 def _worst_correlation(chance: float, size: float, share: float) -> float:
-    """Return the correlation if all errors not seen are of the smallest class."""
+    """Return the correlation if all unseen errors are in the smallest class."""
     recall = chance ** (1.0 / size)
     missed = (1.0 - recall) * share / (1.0 - share)
     return math.sqrt(recall / (1.0 + missed))
@@ -276,7 +276,7 @@ def mcc(probs: ArrayLike, target: ArrayLike) -> float:
 
 
 def _confusion(probs: ArrayLike, target: ArrayLike) -> Index:
-    """Return how many items of each true class (row) got each predicted class."""
+    """Return the number of items by true class (row) and predicted class."""
     checked, truth = labelled(probs, target)
     classes = checked.shape[1]
     pair = truth * classes + most_probable(checked)

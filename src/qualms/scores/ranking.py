@@ -1,8 +1,8 @@
-"""How well a score separates the positive items from the negative ones.
+"""Separation of positive and negative items by a score: ROC and precision-recall.
 
 `score` (N,) is any real number, larger meaning more positive: a probability, an
 uncertainty, a distance. `positive` (N,) is boolean. Only the order of the scores
-matters. Tied scores are one threshold, taken whole, so item order never matters.
+matters. Tied scores are one threshold, so item order never matters.
 """
 
 import math
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 REACH = 3.0
-"""Standard errors of a threshold's rank between thresholds that tell its slope."""
+"""Distance of the thresholds for a slope, in standard errors of a threshold's rank."""
 ONE_KIND = "there must be items of both kinds, positive and negative"
 
 
@@ -62,8 +62,8 @@ class PrecisionRecallCurve(NamedTuple):
 def _threshold_change(level: Array, truth: Flags, tpr: float, rate: float) -> Array:
     """Return the change (N,) of the false positive rate due to each item.
 
-    A negative item is passed or not; a positive one moves the threshold, by which the
-    rate changes as it does between thresholds a little below and above.
+    A negative item is counted or not; a positive one moves the threshold, and the rate
+    changes by the slope between thresholds a little below and above.
     """
     positive_levels = np.sort(level[truth])[::-1]
     negative_levels = np.sort(level[~truth])
@@ -91,7 +91,7 @@ def auroc_influence(score: ArrayLike, positive: ArrayLike) -> Influence:
 def weighted_auroc_influence(
     score: ArrayLike, positive_weight: ArrayLike, negative_weight: ArrayLike
 ) -> Influence:
-    """Return the same where items are positive and negative by weights (N,)."""
+    """Return the same for items that are positive and negative by weights (N,)."""
     values = vector("score", score)
     return placed(
         values,
@@ -119,7 +119,7 @@ def fpr_at_tpr_influence(
     if truth.all() or not truth.any():
         return undefined(ONE_KIND)
     rank = ranked_items(values)
-    # By level rather than value: what is tied passes a threshold together.
+    # Levels instead of values: tied items pass a threshold together.
     level = levels(rank).astype(np.float64)
     value = fpr_at_tpr(values, truth, tpr=tpr)
     return Influence(
@@ -149,9 +149,8 @@ def weighted_auroc(
 ) -> float:
     """Return the AUROC of items that are positive and negative by weights (N,), >= 0.
 
-    Equals `auroc` of a set in which every item is repeated as often as its weights
-    say, so items may also be partly positive. Undefined, nan, when either kind has no
-    weight at all.
+    Equals `auroc` of a set in which every item is repeated according to its weights, so
+    items may also be partly positive. Undefined, nan, if either kind has no weight.
 
     >>> weighted_auroc([0.1, 0.4, 0.8], [0.0, 1.0, 2.0], [2.0, 1.0, 0.0])
     0.9444444444444444
@@ -230,7 +229,7 @@ def precision_recall_curve(
 
 
 def auroc_by_rule(score: ArrayLike, positive: ArrayLike, *, tie: float = TIE) -> float:
-    """Return `auroc` with another rule for ties; 0 ties what is equal to the bit."""
+    """Return `auroc` with another tolerance for ties; 0 ties only identical values."""
     values = vector("score", score)
     truth = flags("positive", positive, length=len(values))
     rank = ranked_items(values, tie=tie)
@@ -238,13 +237,13 @@ def auroc_by_rule(score: ArrayLike, positive: ArrayLike, *, tie: float = TIE) ->
 
 
 def auprc_by_rule(score: ArrayLike, positive: ArrayLike, *, tie: float = TIE) -> float:
-    """Return `auprc` with another rule for ties; 0 ties what is equal to the bit."""
+    """Return `auprc` with another tolerance for ties; 0 ties only identical values."""
     precision, recall, _ = _precision_recall(score, positive, tie)
     return plain_dot(np.diff(recall), precision[1:] + precision[:-1]) / 2
 
 
 class _Above(NamedTuple):
-    """How many items lie at or above each distinct threshold, descending."""
+    """Numbers of items at or above each distinct threshold, descending."""
 
     true: Array
     false: Array
@@ -328,7 +327,7 @@ def placed(
         scale="logit",
         part=(positives > negatives).astype(np.int64),
         welch=True,
-        # A handful of items that happen to rank alike do not show how they vary.
+        # A handful of items that happen to rank alike do not show their variance.
         inflation=1.0 + 3.0 / max(smaller - 1.0, 1.0),
         extreme=smaller,
         uncompared=few_of_a_kind(smaller),
@@ -363,7 +362,7 @@ def _precision_area(
 def precision_area(
     truth: Flags, weight: Array, rank: Ranked, *, trapezoid: bool
 ) -> Influence:
-    """Return area of items of some `weight` (N,), the highest score first in `rank`."""
+    """Return the area of weighted items (N,); `rank` has the highest score first."""
     groups = _weights_above(truth, weight, *rank)
     positives = float(groups.true[-1])
     negatives = float(groups.everyone[-1]) - positives

@@ -31,14 +31,14 @@ MASKED = "; leave pixels out by mask=, for example mask=~np.isnan(reference)"
 
 
 class Agreement(NamedTuple):
-    """Per pixel, how many raters the prediction agrees with, out of how many."""
+    """Numbers of raters per pixel: those who agree with the prediction, and all."""
 
     correct: NDArray[np.integer[Any]]
     total: NDArray[np.integer[Any]]
 
 
 class Defined(NamedTuple):
-    """A mean over the values that are defined, and how many are not."""
+    """A mean over the defined values, and the number of others."""
 
     mean: float
     left_out: int
@@ -52,11 +52,11 @@ def ncc(
 
     Args:
         uncertainty: Predicted map, any shape.
-        reference: What it should look like, for instance `rater_variance`.
+        reference: Reference map, for instance `rater_variance`.
         mask: True where a pixel counts.
 
     Returns:
-        The correlation, nan where either map does not vary; see `mean_defined`.
+        The correlation; nan if either map is constant, see `mean_defined`.
 
     >>> ncc(np.array([0.1, 0.2, 0.3]), np.array([0.0, 0.5, 1.0])).__round__(9)
     1.0
@@ -105,7 +105,7 @@ def rater_variance(raters: ArrayLike, *, ignore: int | None = None) -> Array:
 def rater_agreement(
     prediction: ArrayLike, raters: ArrayLike, *, ignore: int | None = None
 ) -> Agreement:
-    """Return per pixel how many raters (R, *space) agree with `prediction` (*space).
+    """Return per pixel the number of raters (R, *space) who agree with `prediction`.
 
     A rater who marks a pixel `ignore` does not count there; a pixel that all raters
     ignore has a total of 0 and carries no weight in `ace` and `fit_platt`.
@@ -130,7 +130,7 @@ def rater_agreement(
 
 
 def mean_defined(values: ArrayLike) -> Defined:
-    """Return mean of the values that are not nan (nan if all are), and how many were.
+    """Return the mean of the values that are not nan, and the number of nan.
 
     >>> mean_defined(np.array([0.5, np.nan, 1.0]))
     Defined(mean=0.75, left_out=1)

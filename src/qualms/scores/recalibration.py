@@ -38,10 +38,10 @@ FLAT, TOLERANCE, ROUNDS = 1e-14, 1e-10, 100
 RIDGE = 1e-3
 """Penalty on squares of the weights that Dirichlet maps add to temperature's."""
 VECTOR_RIDGE = 1e-6
-"""Keeps the weights of a vector finite where items are all right."""
+"""Penalty that keeps the weights of a vector finite if all items are right."""
 HISTOGRAM_BINS = 15
 MOST_RANKS = 500
-"""Distinct probabilities that Venn-Abers tells apart; more are joined by rank."""
+"""Most distinct probabilities for Venn-Abers; more are joined by rank."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class Knots(NamedTuple):
     x: Array
     """(K,) distinct predicted probabilities, ascending."""
     y: Array
-    """(K,) what they become."""
+    """(K,) recalibrated probabilities."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -93,9 +93,9 @@ class Linear:
     """A linear map of the logarithms of the probabilities, then a softmax."""
 
     weight: Array
-    """(C, C) of each logarithm in each logit."""
+    """(C, C) weight of each logarithm in each logit."""
     bias: Array
-    """(C,)"""
+    """(C,) bias of each logit."""
 
     def apply(self, probs: ArrayLike) -> Array:
         """Return (N, C) recalibrated probabilities, rows summing to one."""
@@ -108,9 +108,9 @@ class Binned:
     """Maps of the class probabilities that are constant within bins."""
 
     edges: Array
-    """(C, bins - 1) between the bins; one row, of P(y=1), for two classes."""
+    """(C, bins - 1) edges between the bins; one row, for P(y=1), with two classes."""
     share: Array
-    """(C, bins) of items of the class."""
+    """(C, bins) shares of items of the class."""
 
     def apply(self, probs: ArrayLike) -> Array:
         """Return (N, C) recalibrated probabilities, rows summing to one."""
@@ -134,7 +134,7 @@ class VennAbers:
     """(K,) distinct validation probabilities of each class, ascending; of P(y=1) alone
     for two classes."""
     as_zero: tuple[Array, ...]
-    """(2 K + 1,) the map of an item below, at and between these, added as 0."""
+    """(2 K + 1,) the map at, below and between these, with the item added as 0."""
     as_one: tuple[Array, ...]
 
     def apply(self, probs: ArrayLike) -> Array:
@@ -304,10 +304,10 @@ def _fitted_linear(
 
     first = np.concatenate([start * diagonal, np.zeros(classes)])
     options = {"maxiter": 500, "ftol": 1e-14, "gtol": 1e-9}
-    found = minimize(loss, first, jac=True, method="L-BFGS-B", options=options).x
+    solution = minimize(loss, first, jac=True, method="L-BFGS-B", options=options).x
     weight = np.zeros(mask.shape)
-    weight[rows, columns] = found[: len(rows)]
-    return Linear(weight=weight, bias=found[len(rows) :])
+    weight[rows, columns] = solution[: len(rows)]
+    return Linear(weight=weight, bias=solution[len(rows) :])
 
 
 def _joined_ranks(values: Array) -> tuple[Array, Index]:
@@ -321,9 +321,9 @@ def _joined_ranks(values: Array) -> tuple[Array, Index]:
 
 
 def _with_added(hits: Array, count: Array, added: float) -> Array:
-    """Return (2 K + 1,) the isotonic value of an item that is added at each place.
+    """Return the isotonic values (2 K + 1,) of an item that is added at each place.
 
-    Even places lie between levels, odd ones at a level.
+    Even places lie between levels, odd places at a level.
     """
     from scipy.optimize import isotonic_regression
 
@@ -355,7 +355,7 @@ def _classes_of(maps: int) -> int:
 
 
 def _fitted_classes(probs: Array) -> list[int]:
-    """Return the classes that have a map: of two only class 1."""
+    """Return the classes with a map: all, but of two classes only class 1."""
     return [1] if probs.shape[1] == 2 else list(range(probs.shape[1]))
 
 
@@ -373,7 +373,7 @@ def _of_classes(probs: ArrayLike, classes: int) -> Array:
 
 
 def _one_against_rest(probs: Array, mapped: Sequence[Array]) -> Array:
-    """Return (N, C) from the map of each class, or of class 1 of two, renormalised."""
+    """Return probabilities (N, C) from the maps of classes, renormalised."""
     if probs.shape[1] == 2:
         return np.stack([1.0 - mapped[0], mapped[0]], axis=1)
     joined = np.stack(mapped, axis=1)

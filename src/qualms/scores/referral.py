@@ -46,30 +46,30 @@ class ReferralCurve:
     """A score of the retained items, for every number of items referred."""
 
     name: str
-    """What is scored: accuracy, nll, auroc, auprc or balanced_accuracy."""
+    """Name of the score: accuracy, nll, auroc, auprc or balanced_accuracy."""
     oracle: bool
-    """Whether referred items are counted as answered perfectly."""
+    """True if referred items are counted as answered perfectly."""
     value: Array
     """(N,) `value[i]` after referring the i most uncertain items; nan: undefined."""
 
     @property
     def referred(self) -> Array:
-        """Return (N,) the share of items referred: i / N for i = 0..N-1."""
+        """(N,) shares of items referred: i / N for i = 0..N-1."""
         return np.arange(len(self.value)) / len(self.value)
 
     @property
     def defined(self) -> float:
-        """Return the share of the curve that is defined: what `area` covers."""
+        """Share of the curve that is defined, over which `area` is the mean."""
         return float(np.mean(~np.isnan(self.value)))
 
     @property
     def area(self) -> float:
-        """Return the mean over the defined values; nan where none is."""
+        """Mean over the defined values; nan if none is defined."""
         defined = self.value[~np.isnan(self.value)]
         return float(np.mean(defined)) if defined.size else float("nan")
 
     def at(self, tau: float) -> float:
-        """Return score with a share `tau` referred, N - round(tau N) items retained."""
+        """Return the score with a share `tau` referred, N - round(tau N) items kept."""
         if not 0.0 <= tau < 1.0:
             raise ValueError(f"tau must be at least 0 and less than 1, got {tau}")
         items = len(self.value)
@@ -104,8 +104,8 @@ def referral_curve(
             auroc and auprc need two classes: positive is class 1, the score P(y=1).
         target: (N,) classes 0..C-1.
         uncertainty: (N,) larger is referred first; the entropy of `probs` by default.
-        oracle: count referred items as perfect, so the curve tells of model and expert
-            together.
+        oracle: count referred items as perfect, so the curve is that of model and
+            expert together.
 
     >>> curve = referral_curve("accuracy", [0.1, 0.9, 0.6, 0.8], [0, 1, 0, 1])
     >>> curve.value
@@ -131,12 +131,12 @@ def referral_curve(
 
 FEWEST_KEPT, FEWEST_IN_AREA, LEAST_DEFINED = 10, 50, 0.95
 CUTS = 64
-"""Cuts at which an area of AUROC, AUPRC or balanced accuracy is followed."""
+"""Number of cuts for the influence on an area of AUROC, AUPRC or balanced accuracy."""
 KeptScore = Callable[[Array, Index, Ranked], Array]
 
 
 def check_is_name(name: object) -> None:
-    """Refuse an array where the name of a score belongs: arguments are swapped."""
+    """Raise for an array instead of the name of a score: arguments are swapped."""
     if not isinstance(name, str):
         raise TypeError(
             "the name of the score comes first, as in "
@@ -282,7 +282,7 @@ def _risk_influence(
 
 
 def _with_expert(influence: Influence, share: float) -> Influence:
-    """Return the influence where referred items count as perfect."""
+    """Return the influence with referred items counted as perfect."""
     values = None if influence.values is None else influence.values * share
     return dataclasses.replace(influence, value=influence.value * share, values=values)
 
@@ -325,7 +325,7 @@ def _kept_influence(
 def _with_enough(
     influence: Influence, fewest: float, curve: ReferralCurve, tau: float | None
 ) -> Influence:
-    """Drop the interval where few items of a class are kept, or an end is undefined."""
+    """Remove the interval if few items of a class are kept, or an end is undefined."""
     needed = FEWEST_IN_AREA if tau is None else FEWEST_KEPT
     if fewest < needed:
         reason = (
@@ -339,7 +339,7 @@ def _with_enough(
 
 
 class _WeightedScore:
-    """A score of weighted items, its sort made once."""
+    """A score of weighted items that are sorted once."""
 
     def __init__(self, name: str, probs: Array, target: Index) -> None:
         self.name, self.probs, self.target = name, probs, target
@@ -358,7 +358,7 @@ class _WeightedScore:
         return placed(self.probs[:, 1], weight * truth, weight * ~truth, rank=self.rank)
 
     def fewest(self, weight: Array) -> float:
-        """Return the smallest number of items in a class that has any."""
+        """Return the smallest number of items in a class with items."""
         size = np.bincount(self.target, weight)
         return float(size[size > 0.0].min())
 

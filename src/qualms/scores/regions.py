@@ -1,8 +1,8 @@
 """Maps of regions that overlap, each with a probability of its own.
 
-A network with a sigmoid for each of K regions (whole tumour, its core, ...) says of
-every pixel and every region whether it lies inside. Regions count as independent given
-the image: entropies of a pixel add up over its regions.
+A network with a sigmoid for each of K regions (whole tumour, its core, ...) predicts
+for every pixel and every region whether it lies inside. Regions count as independent
+given the image: entropies of a pixel add up over its regions.
 """
 
 import numpy as np

@@ -112,7 +112,7 @@ def item_crps_gaussian(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> Ar
     sigma = np.sqrt(_variance(var, length=len(error)))
     z = np.divide(error, sigma, out=np.zeros_like(error), where=sigma > 0)
     density = np.exp(-(z**2) / 2) * math.sqrt(2 / math.pi)
-    # error (2 Phi(z) - 1) rather than sigma z (2 Phi(z) - 1): right at sigma = 0 too.
+    # error (2 Phi(z) - 1) instead of sigma z (2 Phi(z) - 1) is right at sigma = 0, too.
     inside = np.where(sigma > 0, 2 * ndtr(z) - 1, 1.0)
     score: Array = error * inside + sigma * (density - 1 / math.sqrt(math.pi))
     return score
@@ -128,8 +128,8 @@ def item_crps_ensemble(draws: ArrayLike, target: ArrayLike) -> Array:
             f"draws must have shape (M, {len(truth)}) for {len(truth)} targets, "
             f"got {raw.shape}"
         )
-    # Differences from the target: large values do not cancel. A row per item, so that
-    # sorting works on contiguous memory.
+    # Differences from the target avoid cancellation of large values. There is a row per
+    # item, so that sorting works on contiguous memory.
     error = np.subtract(raw.T, truth[:, None], order="C")
     error.sort(axis=1)
     weight = (2 * np.arange(count) + 1 - count) / count**2
@@ -163,7 +163,7 @@ def item_pit(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> Array:
     """
     error = -_error(mean, target)
     sigma = np.sqrt(_variance(var, length=len(error)))
-    # Further away than any Gaussian reaches, where it has no width.
+    # A distance of 50 standard deviations stands for a Gaussian without width.
     z = np.divide(error, sigma, out=50.0 * np.sign(error), where=sigma > 0.0)
     transform: Array = ndtr(z)
     return transform
@@ -214,7 +214,7 @@ def mae(mean: ArrayLike, target: ArrayLike) -> float:
 
 
 def _rmse_influence(mean: ArrayLike, target: ArrayLike) -> Influence:
-    """Return half the mean square's influence: on the log scale that of a root."""
+    """Return half the influence of the mean square: on the log scale that of a root."""
     squares = mean_influence(np.square(_error(mean, target)))
     root = math.sqrt(squares.value)
     if squares.values is None or root == 0.0:
@@ -290,7 +290,7 @@ def crps_gaussian(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> float:
 
 @as_score(label="CRPS", better="lower", high=math.inf, items=item_crps_ensemble)
 def crps_ensemble(draws: ArrayLike, target: ArrayLike) -> float:
-    """Return mean continuous ranked probability score of draws (M, N) as they stand.
+    """Return the mean continuous ranked probability score of draws (M, N).
 
     The draws are taken as the whole distribution: E|X - y| - E|X - X'| / 2 with both
     means over all M (pairs: M^2) draws (Gneiting & Raftery, 2007). Sorting turns the
@@ -313,7 +313,7 @@ def _regression_ece_influence(
     nominal = np.sort(1.0 - np.asarray(alphas, dtype=np.float64))
     level = item_level(mean, var, target)
     items, levels = len(level), len(nominal)
-    # Item of cell k lies inside all intervals from the k-th on, in none for k = K.
+    # An item of cell k lies inside all intervals from the k-th on; in none if k = K.
     cell = np.searchsorted(nominal, level, side="left")
     inside = np.arange(levels) >= np.arange(levels + 1)[:, None]
     tilt = np.zeros((levels + 1, levels + 1))

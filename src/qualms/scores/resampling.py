@@ -1,8 +1,8 @@
 """A plain bootstrap: the score of items drawn anew, its interval, and differences.
 
-Items are drawn with replacement, within strata and by clusters where these are passed.
-Which items a replicate holds depends only on the seed and on strata and clusters, so
-that two files with the same items are compared on the same replicates.
+Items are drawn with replacement, within strata and by clusters if these are passed. The
+items of a replicate depend only on the seed, strata and clusters, so that two files
+with the same items are compared on the same replicates.
 """
 
 from collections.abc import Callable, Iterator
@@ -118,7 +118,7 @@ def score_of_copies(
 ) -> float:
     """Return the score of items that are repeated as `count` (N,) says.
 
-    It is nan where no item is left: whole clusters may miss a small subset.
+    It is nan without any item: drawn clusters may miss a small subset.
     """
     copies = np.repeat(np.arange(len(count)), count)
     if not copies.size:
@@ -165,7 +165,7 @@ def bootstrap_interval(
     """Return `score(*arrays)` with its percentile interval over `bootstrap` replicates.
 
     Options of a score are bound beforehand, `functools.partial(fpr_at_tpr, tpr=0.8)`.
-    Most scores of the package have a better interval, and in the time of one call:
+    Most scores of the package have a better and faster interval, see
     `qualms.inference.influence_of` and `interval_of`.
 
     >>> bootstrap_interval(np.mean, [2.0, 2.0, 2.0], replicates=5)
@@ -198,9 +198,9 @@ def paired_difference(
 ) -> Difference:
     """Return `a_value - b_value` with interval and p value from paired replicates.
 
-    The p value counts how often the difference crosses zero, both sides, with the
-    observed one counted in (Davison & Hinkley, 1997), so it is never 0. Replicates in
-    which either score is undefined are left out; nan where none remains.
+    The p value is the share of differences that cross zero, for both sides, including
+    the observed one (Davison & Hinkley, 1997), so it is never 0. Replicates in which
+    either score is undefined are left out; nan if none remains.
 
     >>> paired_difference([0.7, 0.8, 0.9], [0.5, 0.6, 0.8], 0.8, 0.6, level=0.5).p
     0.5
@@ -230,7 +230,7 @@ def _two_sided(difference: Array) -> float:
 
 
 def _checked_arrays(arrays: tuple[ArrayLike, ...]) -> list[NDArray[Any]]:
-    """Return the arrays, whose first axes must be of the same items."""
+    """Return the arrays; raise unless their first axes have the same items."""
     columns = [np.asarray(array) for array in arrays]
     if not columns or any(array.ndim == 0 for array in columns):
         raise TypeError(

@@ -31,7 +31,7 @@ __all__ = [
     "retrieval_hits",
 ]
 
-# Larger tiles leave the cache, smaller ones slow the matrix product.
+# Larger tiles exceed the cache, smaller ones slow down the matrix product.
 BLOCK = 512
 
 
@@ -66,13 +66,13 @@ def retrieval_hits(
 
 
 class Retrieved(NamedTuple):
-    """What one search for neighbours tells, (N,) each."""
+    """Results of one search for neighbours, (N,) each."""
 
     hits: Array
     """Probability that the nearest other item has the same target."""
     unit: Index
-    """Items that are each other's nearest share a number: whether they are of one class
-    is one question, not two, which an interval must know."""
+    """Number of the sampling unit: items that are each other's nearest share one,
+    because they are right or wrong together."""
 
 
 def retrieved(
@@ -105,7 +105,7 @@ def retrieved(
 
 
 def _mutual(query: Index, nearest: Index, *, items: int) -> Index:
-    """Return (N,) the same number for items that are nearest to each other."""
+    """Return numbers (N,) that items share if they are nearest to each other."""
     ones = np.ones(len(query), dtype=np.int8)
     edges = coo_array((ones, (query, nearest)), (items, items)).tocsr()
     mutual = edges.multiply(edges.T)
@@ -190,8 +190,8 @@ def mixed_r_auroc(
 ) -> float:
     """Return the R-AUROC with upstream and downstream items in one pool.
 
-    Neighbours are sought in the union; an upstream item (`upstream` (N,), bool) and a
-    downstream one never share a class, even if their targets are equal.
+    Neighbours are searched in the union; an upstream item (`upstream` (N,), bool) and a
+    downstream item never share a class, even if their targets are equal.
 
     >>> mixed_r_auroc(
     ...     [[1.0, 0.0], [2.0, 0.1], [0.0, 1.0]], [0, 0, 0], [3, 2, 9], [1, 1, 0]
@@ -212,14 +212,14 @@ def mixed_target(target: ArrayLike, upstream: ArrayLike) -> Index:
 
 
 def less_certain_cropped(uncertainty: ArrayLike, cropped: ArrayLike) -> Flags:
-    """Return which items (N,) are less certain once cropped: `crop_rate` of them."""
+    """Return a mask (N,) of items that are less certain when cropped."""
     uncropped = vector("uncertainty", uncertainty)
     return is_less(uncropped, vector("cropped", cropped, length=len(uncropped)))
 
 
 @as_score(label="crop rate", better="higher", items=less_certain_cropped)
 def crop_rate(uncertainty: ArrayLike, cropped: ArrayLike) -> float:
-    """Return the share of items (N,) that are strictly less certain once `cropped`.
+    """Return the share of items (N,) that are strictly less certain when `cropped`.
 
     >>> crop_rate([0.1, 0.2, 0.3, 0.4], [0.2, 0.2, 0.1, 0.9])
     0.5

@@ -38,10 +38,10 @@ __all__ = [
     "threshold_eaurc",
 ]
 
-# A mean over k equal risks may miss the level they were meant to meet by rounding.
+# Rounding error of a mean over k equal risks.
 LEVEL_TOLERANCE = 1e-12
 WINDOW = 0.7
-"""The local risk at a cut is that of n to this power items around it."""
+"""Exponent of the number of items around a cut for its local risk: n ** WINDOW."""
 
 
 class RiskCoverage(NamedTuple):
@@ -75,8 +75,8 @@ def kept_means(ordered: Array, start: Index) -> Array:
     means = np.empty(len(ordered))
     total = 0.0
     for group in range(len(start) - 1):
-        # Taken as an offset from the first value, the mean of equal values is that
-        # value to the last bit: a perfect ranking has an E-AURC of exactly 0.
+        # With offsets from the first value, the mean of equal values is exactly that
+        # value, so a perfect ranking has an E-AURC of exactly 0.
         first, offset = ordered[start[group]], 0.0
         for item in range(start[group] + 1, start[group + 1]):
             offset += ordered[item] - first
@@ -99,13 +99,13 @@ def eaurc_influence(risk: ArrayLike, uncertainty: ArrayLike) -> Influence:
     values, rank = _ranked_risk(risk, uncertainty)
     area, change = _kept_area(values, rank)
     best, best_change = _kept_area(values, ranked_items(values))
-    # A perfect ranking leaves rounding, which is no excess.
+    # The excess of a perfect ranking is a rounding error.
     value = area - best
     value = 0.0 if value < 1e-12 * max(area, 1e-300) else value
     influence = _of_risk(value, change - best_change, values)
     if values.max() > 1.0 or not np.isin(values, (0.0, 1.0)).all():
         return influence
-    # It is at most the risk itself, as often as errors are at least this well hidden.
+    # The range is that of the risk, or wider if the excess is above the mean risk.
     ratio = max(1.0, value / float(values.mean())) if values.any() else 1.0
     return with_rare_errors(
         influence, values == 1.0, lambda _, most: (0.0, ratio * most)
@@ -167,8 +167,8 @@ def threshold_aurc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
 
     The AURC of Kahl et al. (2024, equation 7): trapezoids between the thresholds that
     occur, from coverage 1 down to the share of the most certain items, which are kept
-    together if they are tied. What lies below that coverage is left out, so values of
-    files with other ties are not comparable; `aurc` covers every number of items.
+    together if they are tied. Lower coverages are left out, so values of files with
+    other ties are not comparable; `aurc` covers every number of items.
 
     >>> threshold_aurc([0.0, 0.5, 1.0], [0.1, 0.2, 0.3])
     0.16666666666666666
@@ -317,8 +317,8 @@ def kept_influence(
 ) -> Array:
     """Return (N,) influence on a score of the `kept` items of lowest rank.
 
-    `inner` (N,) is that on the score of just these items, 0 beyond; `at_cut` is what it
-    would be for items at the cut, by default as for those just inside.
+    `inner` (N,) is the influence on the score of these items, 0 for others; `at_cut` is
+    its value for items at the cut, by default that of the items just inside.
     """
     if kept == len(inner):
         return inner
@@ -332,7 +332,7 @@ def kept_influence(
 
 
 def kept_share(rank: Ranked, kept: int) -> Array:
-    """Return how much (N,) of each item is among the `kept` most certain."""
+    """Return the share (N,) of each item among the `kept` most certain ones."""
     inside = np.clip((kept - rank.start[:-1]) / np.diff(rank.start), 0.0, 1.0)
     share = np.empty(len(rank.order))
     share[rank.order] = np.repeat(inside, np.diff(rank.start))
@@ -340,7 +340,7 @@ def kept_share(rank: Ranked, kept: int) -> Array:
 
 
 def _local_mean(values: Array, rank: Ranked, kept: int) -> float:
-    """Return mean of `values` around the cut after `kept` items, whole tie groups."""
+    """Return the mean of `values` around the cut after `kept` items, by tie groups."""
     items = len(values)
     reach = _reach(items)
     first = np.searchsorted(rank.start, max(kept - reach, 0), side="right") - 1
@@ -358,7 +358,7 @@ def _ranked_risk(risk: ArrayLike, uncertainty: ArrayLike) -> tuple[Array, Ranked
 
 
 def _kept_area(risk: Array, rank: Ranked) -> tuple[float, Array]:
-    """Return the AURC, and the first-order change of it due to each item."""
+    """Return the AURC, and its first-order change due to each item."""
     area, change = _area_and_changes(_kept_sums(risk, *rank), risk, *rank)
     change -= change.mean()
     return area, change
@@ -378,7 +378,7 @@ def _area_and_changes(
         for place in range(start[group + 1] - 1, start[group] - 1, -1):
             mean = sums[place] / (place + 1.0)
             part += mean
-            # The item itself from its place on, less what it thins out of the others.
+            # The item itself counts from its place on, less its dilution of the others.
             later += 1.0 / (place + 1.0)
             thinned += mean / (place + 1.0)
             from_others += mean - thinned
@@ -394,7 +394,7 @@ def _area_and_changes(
 
 @jit
 def _kept_sums(risk: Array, order: Index, start: Index) -> Array:
-    """Return the expected total risk (N,) of the k most certain, over tie orders."""
+    """Return the expected total risk (N,) of the k most certain items, over ties."""
     sums = np.empty(len(order))
     total = 0.0
     for group in range(len(start) - 1):
@@ -411,7 +411,7 @@ def _kept_sums(risk: Array, order: Index, start: Index) -> Array:
 
 @jit
 def _averaged(by_place: Array, order: Index, start: Index) -> Array:
-    """Return (N,) in item order: the mean of `by_place` over each item's tie group."""
+    """Return the mean (N,) of `by_place` over each item's tie group, in item order."""
     by_item = np.empty(len(order))
     for group in range(len(start) - 1):
         total = 0.0

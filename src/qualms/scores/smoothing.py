@@ -57,12 +57,12 @@ def crossings(grids: Array, *, tolerance: float) -> Array:
 
 
 def _share_kept(ratio: Array) -> Array:
-    """Return a factor for the value at the end that stays, so that it moves later."""
+    """Return the factor on the value at the end that has not moved."""
     return np.where(ratio < 1.0, 1.0 - ratio, 0.5)
 
 
 def on_grid(position: Array, residual: Array, steps: int) -> Array:
-    """Return (steps + 1,) the residual, shared by the grid points around each item."""
+    """Return the residual (steps + 1,), shared by the grid points around each item."""
     grid = np.zeros(steps + 1)
     _share_out(position, residual, grid)
     return grid
@@ -82,7 +82,7 @@ def _share_out(position: Array, residual: Array, grid: Array) -> None:
 
 def _spectrum(grids: Array) -> Array:
     """Return (K, steps + 1) cosine coefficients of masses on the grid."""
-    # Mirrored into a period of length 2, the end points meet their own image.
+    # In the mirrored period of length 2, the end points meet their own image.
     mirrored = np.concatenate([grids, grids[:, -2:0:-1]], axis=1)
     mirrored[:, [0, grids.shape[1] - 1]] *= 2.0
     coefficients: Array = np.fft.rfft(mirrored).real
@@ -92,7 +92,7 @@ def _spectrum(grids: Array) -> Array:
 def _size(spectrum: Array, sigma: Array) -> Array:
     """Return integrals (K,) of the absolute residuals, smoothed by sigma (K,)."""
     count = spectrum.shape[1]
-    # Coefficients that shrink below the last digit need not be computed.
+    # Coefficients below the last digit need not be computed.
     left = int(min(count, 1 + DECAYED // max(np.pi * sigma.min(), 1e-300)))
     decay = np.exp(-0.5 * (np.pi * sigma[:, None] * np.arange(left)) ** 2)
     period = np.fft.irfft(spectrum[:, :left] * decay, 2 * (count - 1))

@@ -25,27 +25,27 @@ __all__ = [
 ]
 
 FEWEST = 25
-"""Least number of items kept at a start, where there are that many items."""
+"""Least number of items kept at a start, if there are that many items."""
 MANY = 200
-"""Items from which on there is a start at three quarters of them."""
+"""Least number of items with a further start at three quarters of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferralThreshold:
     """Refer when uncertainty >= threshold, keep when uncertainty < threshold.
 
-    A threshold of inf keeps every item. It is nan where no threshold meets the request;
+    A threshold of inf keeps every item. It is nan if no threshold meets the request;
     `reason` then says why.
     """
 
     threshold: float
-    """Meets the request on the given items."""
+    """Threshold that meets the request on the given items."""
     referred: float
-    """Share of the given items it refers."""
+    """Share of the given items that it refers."""
     accuracy: float
-    """Accuracy of the given items it keeps; nan where it keeps none."""
+    """Accuracy of the given items that it keeps; nan if it keeps none."""
     guaranteed_threshold: float
-    """Meets the request on the population, with probability `confidence`."""
+    """Threshold that meets the request on the population, with the `confidence`."""
     guaranteed_referred: float
     """Share of the given items that the guaranteed threshold refers."""
     guaranteed_accuracy: float
@@ -53,7 +53,7 @@ class ReferralThreshold:
     confidence: float
     """Probability, over the draw of the given items, that the guarantee holds."""
     reason: str
-    """Why a threshold is missing or keeps every item; otherwise empty."""
+    """Reason why a threshold is missing or keeps every item; otherwise empty."""
 
 
 def referral_threshold(
@@ -113,14 +113,14 @@ def referral_threshold(
 
 
 class _Thresholds(NamedTuple):
-    """Every distinct threshold, least first, and what stands strictly below it."""
+    """Every distinct threshold, least first, with counts of the items below it."""
 
     threshold: Array
     """(G + 1,) the distinct uncertainties, then inf."""
     kept: Index
-    """(G + 1,) items kept; the first is 0, the last N."""
+    """(G + 1,) numbers of kept items; the first is 0, the last N."""
     right: Index
-    """(G + 1,) correct items kept."""
+    """(G + 1,) numbers of correct kept items."""
 
 
 def _check_request(
@@ -189,10 +189,10 @@ def walk_to_fewest_referrals(
 ) -> int | None:
     """Return the cut that refers least of all that the walks reach; None: none passes.
 
-    Each start is a walk of its own: where its cut passes, the next cut is tested, and
-    so on to the first that fails. A walk that reaches a later start goes the way of the
-    walk from there, so only the one from the last start that passes is walked. Right
-    items make a test easier, so a first failure is where wrong ones are added.
+    Each start is a walk of its own: if its cut passes, the next cut is tested, and so
+    on to the first failure. A walk that reaches a later start continues like the walk
+    from there, so only the walk from the last passing start is made. Right items make a
+    test easier, so the first failure is at a cut where wrong items are added.
 
     Args:
         kept: As for `start_cuts`.
@@ -209,7 +209,7 @@ def walk_to_fewest_referrals(
     end = int(starts[passing[-1] + 1])
     grows = np.any([np.diff(counts[first : end + 1]) > 0 for counts in wrong], axis=0)
     hurdles = first + 1 + np.flatnonzero(grows)
-    # The next start failed, so there is a first failure, at the latest there.
+    # The next start failed, so the first failure is there at the latest.
     return int(np.append(hurdles[~passes(hurdles)], end)[0]) - 1
 
 
@@ -249,7 +249,7 @@ def cut_within(kept: Index, budget: float) -> int:
 def cut_surely_within(kept: Index, budget: float, confidence: float) -> int | None:
     """Return the first cut with P(refer) <= `budget` at `confidence`.
 
-    None: only referring no item is sure to be within the budget.
+    None means that only referring no item is sure to stay within the budget.
 
     Args:
         kept: As for `cut_within`.

@@ -3,12 +3,14 @@
 import csv
 import io
 import re
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from qualms.report.site import write_contents
+from qualms.report.table import Column, Table, TableCell, TableLine
 from report.site.browsing import DRAW_ALL, OPEN_ALL, axe_findings, settle
 from report.site.made_site import contents, hostile_contents
 
@@ -345,3 +347,43 @@ def test_pages_print_as_vectors(visit, sites):
     data = page.pdf(prefer_css_page_size=True)
     assert data.startswith(b"%PDF")
     assert len(data) > 20_000
+
+
+def wide_contents(columns, groups):
+    """A site with one table of so many columns in so many groups."""
+    cell = TableCell(mean=0.91234, low=0.89, high=0.93, tied=True, repeats=5)
+    table = Table(
+        name="wide",
+        title="Wide",
+        columns=tuple(
+            Column(label=f"score {at} (%) ↑", group=f"items {at * groups // columns}")
+            for at in range(columns)
+        ),
+        lines=tuple(
+            TableLine(labels=(f"A method of some length {n}",), cells=(cell,) * columns)
+            for n in range(3)
+        ),
+    )
+    made = contents(names=())
+    (shown,) = made.benchmarks
+    report = replace(shown.report, tables=(table,), pairs=(), effects=(), figures=())
+    return replace(made, benchmarks=(replace(shown, report=report),))
+
+
+@pytest.mark.parametrize(("columns", "groups"), [(7, 2), (10, 3), (24, 3)])
+def test_wide_leaderboards_fit_a_desktop(visit, tmp_path, columns, groups):
+    page = visit(write_contents(wide_contents(columns, groups), tmp_path / "site"))
+    board = page.locator("#index-mine-board-0")
+    scroll = board.locator(".scroll")
+    beyond = "each => each.scrollWidth - each.clientWidth"
+    assert scroll.evaluate(beyond) <= 0
+    heads = board.locator("thead th.n:visible")
+    folded = columns > 12
+    assert heads.count() == (columns // groups if folded else columns)
+    tabs = board.locator(".tabs button")
+    assert tabs.first.is_visible() == folded
+    if folded:
+        tabs.nth(2).click()
+        assert heads.first.inner_text().startswith("score 16")
+        board.locator(".tabs button", has_text="all").click()
+        assert heads.count() == columns

@@ -259,7 +259,7 @@ def _caption(
     return caption(
         rows,
         "Each curve is a method, on test items that are corrupted more and more.",
-        "Its first point are the items as they are stored."
+        "It begins at the items as they are stored."
         if not detects
         else "Corrupted items are told from those as they are stored.",
         If(banded, f"Bands are {results.level:.0%} intervals over {over}."),

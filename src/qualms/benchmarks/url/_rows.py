@@ -107,7 +107,7 @@ def few_shot_names(backbone: str, data: tuple[str, ...]) -> tuple[str, ...]:
     return (*few, *(f"ce_many_{name}" for name in data))
 
 
-_DOUBTS = {
+_UNTRAINED = {
     "entropy": "entropy",
     "flips": "flips",
     "knn": "kNN",
@@ -132,7 +132,7 @@ FROZEN_ROWS = (
             label=f"frozen, {label}",
             settings={"us": (u,), "look": _AS_IT_IS.name},
         )
-        for u, label in _DOUBTS.items()
+        for u, label in _UNTRAINED.items()
     ),
 )
 """A network that is not trained at all, by each of its uncertainties (`--frozen`)."""

@@ -1,4 +1,4 @@
-"""Whether raters and predictions have their axes in the same order."""
+"""Check that raters and predictions have their axes in the same order."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,11 +10,11 @@ from qualms.evaluate.segmented._stream import MapKind
 from qualms.predictions import Maps
 
 MOST_DICE = 0.8
-"""Files with a higher Dice are not looked at again."""
+"""Highest Dice of files that are checked."""
 MOST_ITEMS = 5
-"""Items that are looked at."""
+"""Number of items that are checked."""
 LEAST_GAIN = 0.2
-"""The Dice of raters whose axes are reversed must be higher by this."""
+"""Least gain in Dice of reversed axes for a note."""
 
 
 def reversed_note(
@@ -22,14 +22,14 @@ def reversed_note(
 ) -> tuple[str, ...]:
     """Return a note if raters fit much better with their axes reversed, else nothing.
 
-    Volumes of equal sides do not show by their shape that raters are stored as x, y, z
-    and predictions as z, y, x.
+    The shape of volumes with equal sides does not show that raters are stored as
+    x, y, z and predictions as z, y, x.
 
     Args:
-        kind: How the maps are read.
+        kind: The options for reading the maps.
         maps: The items.
         labelled: Numbers of the items in which a rater labels a pixel.
-        dice: That of these items; where it is high nothing is looked at.
+        dice: The Dice of these items; nothing is checked if it is high.
     """
     if not np.nanmean(dice) < MOST_DICE:
         return ()

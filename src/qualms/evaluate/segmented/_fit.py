@@ -45,7 +45,7 @@ class Validation:
     def undivided(self) -> tuple[str, ...]:
         """The measures whose threshold is not above 0: nearly all pixels count.
 
-        Maps of a user's own may have any range, so that nothing is said of them.
+        Maps of a user's own may have any range, so they are not included.
         """
         return tuple(
             name
@@ -72,8 +72,8 @@ def validate(
 ) -> list[Validation]:
     """Fit thresholds that all `runs` share, and Platt scaling for each of them.
 
-    A threshold is a quantile. A first pass over the validation items finds roughly
-    where it is, and a second pass finds it exactly, so that memory does not grow with
+    A threshold is a quantile. A first pass over the validation items finds its
+    neighbourhood, and a second pass its exact value, so that memory does not grow with
     the number of items. `published` adds the Platt scaling of the released code.
     """
     shares: list[float] = []
@@ -118,7 +118,7 @@ def _check_labelled(
 
 
 class _SecondPass(NamedTuple):
-    """What is fitted once the range of all maps is known."""
+    """Fits that need the range of all maps."""
 
     threshold: dict[str, float]
     """The quantile of all values of all maps, by measure."""
@@ -160,7 +160,7 @@ class _ValidationItem(NamedTuple):
     background: float
     """Share of class 0 in the label maps of the draws and the mean prediction."""
     counts: dict[str, PooledCounts]
-    """Counts of the values of the maps by their leading bits."""
+    """Counts of the values of each map by their leading bits."""
     histogram: dict[str, UncertaintyHistogram]
     platt: dict[str, Platt]
 
@@ -192,7 +192,7 @@ def _near(
     spans: Mapping[str, tuple[float, float]],
     maps: Maps,
 ) -> tuple[dict[str, PooledCounts], dict[str, UncertaintyHistogram]]:
-    """Return counts close to the quantiles, and pixels by each of the own maps."""
+    """Return counts near the quantiles, and histograms of the user's own maps."""
     measures = measured_maps(kind, maps)
     near = {
         name: scores.nearby_counts(measured, around[name])

@@ -45,7 +45,7 @@ CONSTANT = "the map or the raters' disagreement is constant on every item"
 AGGREGATIONS = ("image", "patch", "threshold")
 """Aggregations of Kahl et al. (2024)."""
 EXTRAS = ("quantile", "boundary", "object")
-"""Aggregations that depend on where in the map the uncertainty is."""
+"""Aggregations that depend on the position of the uncertainty in the map."""
 
 
 class ItemColumn(NamedTuple):
@@ -58,7 +58,7 @@ class ItemColumn(NamedTuple):
     measure: str = ""
     aggregation: str = ""
     published: bool = False
-    """Whether the released code of VALUES defines it."""
+    """True for numbers by the rule of the released code of VALUES."""
     region: str = ""
 
 
@@ -69,12 +69,12 @@ class Reading:
     fitted: Validation | None = None
     """Fits on validation items, which threshold aggregation and ACE need."""
     published: bool = False
-    """Whether to add numbers by the rules of the released code."""
+    """True to add numbers by the rules of the released code."""
     dice_only: bool = False
     swaps: tuple[int, ...] = ()
-    """Classes with a second name that raters may use instead."""
+    """Classes that raters may mark by a second label instead."""
     swap_share: float = 1 / 3
-    """How often raters use the second name."""
+    """Share of raters' marks with the second label."""
 
 
 _EXCESS = ItemColumn("excess")
@@ -99,7 +99,7 @@ class MapScores:
 
     @property
     def items(self) -> int:
-        """Return the number of items."""
+        """Number of items."""
         return len(self.columns[ItemColumn("dice")])
 
     def labelled(self, index: Index) -> Index:
@@ -108,18 +108,18 @@ class MapScores:
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """Return the measures of these items, in order."""
+        """Measures of these items, in order."""
         columns = (c for c in self.columns if c.score == "ncc" and not c.published)
         return tuple(c.measure for c in columns)
 
     @property
     def built_in(self) -> tuple[str, ...]:
-        """Return the measures that are no maps of the user's own."""
+        """Measures without the user's own maps."""
         return tuple(name for name in self.measures if not name.startswith(OWN))
 
     @property
     def aggregated(self) -> dict[tuple[str, str], Array]:
-        """Return item-level uncertainties by measure and aggregation."""
+        """Item-level uncertainties by measure and aggregation."""
         return {
             (c.measure, c.aggregation): values
             for c, values in self.columns.items()
@@ -174,7 +174,7 @@ def _mean_entry(
     index: Index,
     settings: Mapping[str, str],
 ) -> Entry:
-    """Return the mean over items with a defined score; theirs is over all items."""
+    """Return the mean over items with a defined score; as published, over all items."""
     values = values[index]
     return Entry(
         score=score,
@@ -191,8 +191,8 @@ def _mean_entry(
 def _stated_entry(sizes: Array, gaps: Array, subset: str, index: Index) -> Entry:
     """Return `stated_ace` over bins that pool the pixels of all items.
 
-    A bin of a single item has few pixels, whose gap is noise: by the mean of such gaps
-    every model would seem badly calibrated.
+    A bin of a single item has few pixels, whose gap is noise: the mean of such gaps
+    would make every model seem badly calibrated.
 
     Args:
         sizes: Counts (B, n) of pixels by bin and item.
@@ -217,7 +217,7 @@ def _stated_influence(sizes: Array, gaps: Array) -> Influence:
     total = sizes.sum(axis=1, keepdims=True)
     missed = gaps.sum(axis=1, keepdims=True) / total
     changes = (gaps - missed * sizes) / total
-    # The mean of |x| where x is normal around 0: what a calibrated model would show.
+    # The error of a calibrated model: the mean of |x| where x is normal around 0.
     noise = math.sqrt(2.0 / math.pi) * np.sqrt((changes**2).sum(axis=1)).mean()
     return Influence(
         value=float(np.abs(missed).mean()),
@@ -251,7 +251,7 @@ def _digest(raters: Labels) -> float:
 
 
 def _overlap(header: Header, reading: Reading, layers: tuple[Layer, ...]) -> Numbers:
-    """Yield means over regions, and the numbers of each; of classes, one number."""
+    """Yield overlaps of regions and their means; for classes, a single number."""
     of_each = [dict(_layer_overlap(header, reading, layer)) for layer in layers]
     for column in of_each[0]:
         yield column, float(np.mean([numbers[column] for numbers in of_each]))
@@ -292,7 +292,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _labelled(raters: Labels, ignore: int | None) -> tuple[Labels, bool]:
-    """Return raters that label a pixel, and whether all label a common pixel."""
+    """Return the raters that label any pixel, and whether all label a common pixel."""
     if ignore is None or not len(raters):
         return raters, bool(len(raters))
     counts = (raters != ignore).reshape(len(raters), -1)
@@ -300,7 +300,7 @@ def _labelled(raters: Labels, ignore: int | None) -> tuple[Labels, bool]:
 
 
 def _sizes(layers: tuple[Layer, ...]) -> Numbers:
-    """Yield foreground pixels without ignored ones, as means over draws and raters."""
+    """Yield numbers of foreground pixels, not ignored ones, over draws and raters."""
     predicted, reference = (
         sum(_size(labels, layer.classes) for layer, labels in each)
         for each in (
@@ -338,7 +338,7 @@ def _ambiguity(
     if not reading.published:
         return
     if reading.swaps and len(raters[0]):
-        # The released code knows how often a class is swapped.
+        # The released code uses the true frequency of swapped classes.
         chance = reading.swap_share * (1.0 - reading.swap_share)
         reference = chance * np.isin(raters[0][0], reading.swaps)
     for name, values in _built_in(measures):
@@ -346,7 +346,7 @@ def _ambiguity(
 
 
 def _built_in(measures: Mapping[str, Map]) -> list[tuple[str, Map]]:
-    """Return the measures that the released code of VALUES may have."""
+    """Return the measures that the released code of VALUES has."""
     return [(n, values) for n, values in measures.items() if not n.startswith(OWN)]
 
 

@@ -1,7 +1,7 @@
-"""Label maps of an item, one layer for every question that they answer.
+"""Layers of the label maps of an item.
 
-Classes exclude each other, so that there is one layer: which class is a pixel of?
-Regions may overlap; each of them is a layer of two classes, outside and inside.
+Classes exclude each other, so they form one layer. Regions may overlap; each of them is
+a layer of two classes, outside and inside.
 """
 
 from collections.abc import Sequence
@@ -20,19 +20,19 @@ Labels = NDArray[np.uint8]
 
 
 class Layer(NamedTuple):
-    """What a prediction, its draws and the raters answer to one question."""
+    """The labels of a prediction, of its draws and of the raters in one layer."""
 
     region: str
     """Name of the region; '' for classes."""
     classes: int
     probs: NDArray[np.floating[Any]]
-    """(C, *space)"""
+    """(C, *space) probabilities."""
     predicted: Labels
-    """(*space)"""
+    """(*space) predicted labels."""
     draws: Labels
-    """(M, *space)"""
+    """(M, *space) labels by draw."""
     raters: Labels
-    """(R, *space)"""
+    """(R, *space) labels by rater."""
 
 
 def label_layers(kind: MapKind, maps: Maps) -> tuple[Layer, ...]:
@@ -64,7 +64,7 @@ def layer_agreement(layer: Layer, ignore: int | None) -> Agreement:
 
 
 def summed_agreement(of_each: Sequence[Agreement]) -> Agreement:
-    """Return per pixel how many labels of all layers are right, out of how many."""
+    """Return per pixel the number of right labels in all layers, and of all labels."""
     if len(of_each) == 1:
         return of_each[0]
     correct, total = zip(*of_each, strict=True)
@@ -74,7 +74,7 @@ def summed_agreement(of_each: Sequence[Agreement]) -> Agreement:
 
 
 def foreground(layers: tuple[Layer, ...]) -> Labels:
-    """Return 1 where a pixel is of no background: of a class or region, (*space)."""
+    """Return a map (*space) with 1 where a pixel belongs to any class or region."""
     marked: Flags = np.any([layer.predicted != 0 for layer in layers], axis=0)
     return marked.astype(np.uint8)
 
@@ -82,7 +82,7 @@ def foreground(layers: tuple[Layer, ...]) -> Labels:
 def all_labels(layers: tuple[Layer, ...]) -> Labels:
     """Return label maps of the draws and of their mean, (M + 1, *space).
 
-    Of regions, 1 where a pixel lies in any.
+    For regions the maps are 1 where a pixel lies in any region.
     """
     if len(layers) == 1:
         layer = layers[0]

@@ -20,30 +20,30 @@ Map = NDArray[np.floating[Any]]
 R = TypeVar("R")
 
 OWN = "uncertainty/"
-"""What the measures begin with that are maps, or numbers, of the user's own."""
+"""Prefix of measures that are the user's own maps or numbers."""
 SINGLE = "softmax"
-"""The method whose roles hold for one draw of a network."""
+"""The method whose roles of maps apply to one draw of a network."""
 SMALL = 1 << 18
-"""Pixels of a file below which this process measures it."""
+"""Fewest pixels of a file that is measured by other processes."""
 WORTHWHILE = 1 << 25
-"""Pixels of all files so far from which on processes are started. On two cores one
-process measured 2^24 of them in 3.6 s, and starting two took 2.6 s: from 2^24.5 pixels
-on they save more than they cost."""
+"""Pixels of all files so far for which processes are started. On two cores one process
+measured 2^24 pixels in 3.6 s, and starting two took 2.6 s: from 2^24.5 pixels on they
+save more than they cost."""
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""Set to one, since there is a process for every core."""
+"""Variables that are set to one, because there is a process for every core."""
 
 
 @contextmanager
 def measuring(options: ScoreOptions) -> Iterator[ScoreOptions]:
     """Yield options with processes that measure the segmented items of all files.
 
-    The processes are started at the first file that is worth it, and end with the
+    The processes are started at the first file that is large enough, and end with the
     context.
     """
     if options.workforce is not None or options.workers < 2:
         yield options
         return
-    # Their work is defined in this package, so they need not import the main script.
+    # Their functions are defined in this package; the main script is not needed.
     with Workforce(
         options.workers,
         environment=dict.fromkeys(_THREADS, "1"),
@@ -58,7 +58,7 @@ def streamed(
 ) -> Generator[R, None, None]:
     """Yield `work` of every item in order, several at a time; close it if you break.
 
-    The processes of `options` do the work if that is worth it, else threads.
+    The processes of `options` do the work if the items are large enough, else threads.
     """
     maps = predictions.maps
     if maps is None:
@@ -81,7 +81,7 @@ def _of_row(work: Callable[[Maps], R], maps: Sequence[Maps], row: int) -> R:
 
 
 def _workforce_for(predictions: Predictions, options: ScoreOptions) -> Workforce | None:
-    """Return the processes of `options` if the items are on disk and worth them."""
+    """Return the processes of `options` if the items are on disk and large enough."""
     workforce, pixels = options.workforce, predictions.pixels * predictions.n
     if workforce is None or pixels < SMALL or not are_on_disk(predictions.maps):
         return None
@@ -102,7 +102,7 @@ def _threaded(
 
 
 class MapKind(NamedTuple):
-    """What decides how the maps of a file are read."""
+    """Properties of a file that decide how its maps are read."""
 
     header: Header
     draws: int
@@ -110,7 +110,7 @@ class MapKind(NamedTuple):
 
 
 def map_kind(predictions: Predictions) -> MapKind:
-    """Return how the maps of a file are read."""
+    """Return the properties of a file that decide how its maps are read."""
     return MapKind(predictions.header, predictions.draws)
 
 
@@ -142,7 +142,7 @@ def measured_maps(kind: MapKind, maps: Maps) -> dict[str, Map]:
 
 
 def measure_settings(measure: str, aggregation: str = "") -> dict[str, str]:
-    """Return the settings of scores by which a measure, and an aggregation, stand.
+    """Return the settings of scores for a measure and an aggregation.
 
     >>> measure_settings("PE", "patch")
     {'measure': 'PE', 'aggregation': 'patch'}
@@ -157,12 +157,12 @@ def measure_settings(measure: str, aggregation: str = "") -> dict[str, str]:
 def segmented_labels(kind: MapKind, maps: Maps) -> NDArray[np.uint8]:
     """Return the most probable class (*space) of the mean prediction.
 
-    Of regions, 1 where a pixel is predicted to lie inside, (K, *space).
+    For regions, a map (K, *space) with 1 where a pixel is predicted to lie inside.
     """
     probs = maps.mean_probs
     if kind.header.regions:
         return (probs > 0.5).astype(np.uint8)
-    # With two classes this is faster, and the first class wins ties in both ways.
+    # The comparison is faster for two classes; the first class wins ties either way.
     first = probs[1] > probs[0] if len(probs) == 2 else probs.argmax(axis=0)
     labels: NDArray[np.uint8] = first.astype(np.uint8)
     return labels

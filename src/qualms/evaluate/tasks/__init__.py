@@ -1,5 +1,5 @@
-"""How one predictions file is judged, by task; the folder is the registry.
+"""Judging one predictions file, by task; the folder is the registry.
 
 `tasks/classification.py` defines `classification(predictions, val, options)`, which
-gives a `Judgement`.
+returns a `Judgement`.
 """

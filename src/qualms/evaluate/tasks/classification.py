@@ -62,24 +62,24 @@ Fitted = (
 )
 
 MANY = 8
-"""With more classes than this, probabilities are freed as soon as possible."""
+"""Most classes for which probabilities stay in memory until intervals are made."""
 BLOCK = 1 << 20
-"""Probabilities that are recalibrated at a time."""
+"""Number of probabilities that are recalibrated at a time."""
 TOP_K = 5
-"""With more classes than this, there is also a top-5 accuracy."""
+"""Most classes without a top-5 accuracy."""
 MANY_RANKED = 100
-"""With more classes than this, there is no macro AUROC, which ranks by each class."""
+"""Most classes with a macro AUROC, which ranks items by each class."""
 MANY_MAPPED = 20
-"""With more classes than this, only temperature and isotonic maps are fitted."""
+"""Most classes for all recalibration maps; beyond, only temperature and isotonic."""
 OF_CLASSES = (scores.accuracy, scores.balanced_accuracy, scores.mcc, scores.macro_f1)
 RECALIBRATED = (scores.nll, scores.brier, scores.ece, scores.adaptive_ece)
-"""Scores that are also given of recalibrated probabilities."""
+"""Scores that are also computed for recalibrated probabilities."""
 CALIBRATION = (scores.classwise_ece, scores.smooth_ece)
 ON_LOGITS: Mapping[Callable[..., float], float] = {
     scores.calibration_slope: 1.0,
     scores.calibration_intercept: 0.0,
 }
-"""Calibration of two classes as a line on the logit scale, and its best value."""
+"""Scores of the calibration line on the logit scale, with their best values."""
 SHIFT = (
     scores.ood_auroc,
     scores.ood_auprc,
@@ -91,7 +91,7 @@ ONE_CLASS = "only one class among these items"
 
 
 class _Classified(NamedTuple):
-    """The arrays every score of a subset reads."""
+    """The arrays that the scores of a subset read."""
 
     probs: Array
     target: Index
@@ -100,7 +100,7 @@ class _Classified(NamedTuple):
     """Uncertainties by name."""
 
     def at(self, index: Index) -> "_Classified":
-        """Return the items at `index`; these very arrays where that is all of them."""
+        """Return the items at `index`; without a copy if these are all items."""
         if np.array_equal(index, np.arange(len(self.target))):
             return self
         return _Classified(
@@ -119,7 +119,7 @@ class _Classified(NamedTuple):
         return arrays
 
     def recalibrated(self, fit: Fitted) -> "_Classified":
-        """Return the same items with probabilities that `fit` maps, a few at a time."""
+        """Return the items with probabilities recalibrated by `fit`, in blocks."""
         changed = np.empty_like(self.probs)
         step = max(1, BLOCK // changed.shape[1])
         for start in range(0, len(changed), step):
@@ -129,10 +129,10 @@ class _Classified(NamedTuple):
 
 
 class _Parts:
-    """The items of each subset; those of many items are copied anew when needed."""
+    """The items of each subset; large subsets are copied whenever they are needed."""
 
     NUMBERS = 1 << 20
-    """Probabilities of all copies that stay in memory beside the latest."""
+    """Most probabilities of copies that stay in memory beside the latest copy."""
 
     def __init__(self, everyone: _Classified, chosen: Mapping[str, Index]) -> None:
         self.chosen = chosen
@@ -141,7 +141,7 @@ class _Parts:
         self._lock = Lock()
 
     def of(self, subset: str) -> _Classified:
-        """Return the items of a subset, which another thread may be copying."""
+        """Return the items of a subset; wait if another thread is copying them."""
         with self._lock:
             if subset not in self._latest:
                 self._latest[subset] = self._everyone.at(self.chosen[subset])
@@ -157,7 +157,7 @@ class _Parts:
 def classification(
     predictions: Predictions, val: Predictions | None, options: ScoreOptions
 ) -> Judgement:
-    """Return entries of one classification file; `val` adds recalibrated rows."""
+    """Judge one classification file; `val` adds recalibrated rows."""
     everyone = _classified(predictions)
     known_val = None if val is None else _validation(predictions, val)
     fitted = _fitted(known_val)
@@ -212,14 +212,14 @@ def classification(
 
 def _classified(predictions: Predictions) -> _Classified:
     draws, target = predictions.arrays["probs"], predictions.arrays["target"]
-    # A single draw is its own mean: no second array is made of it.
+    # A single draw is its own mean, so no second array is made.
     probs = scores.mean_probabilities(draws[0] if len(draws) == 1 else draws)
     correct = scores.predicted_class(probs) == target
     return _Classified(probs, target, correct, _uncertainties(predictions))
 
 
 def _uncertainties(predictions: Predictions) -> dict[str, Array]:
-    """Return the entropy, its epistemic part where draws allow, and the file's own."""
+    """Return the entropy, its epistemic part (of several draws), and the file's own."""
     parts = decomposed(predictions.arrays["probs"])
     values = {"entropy": parts.total}
     if predictions.draws > 1:
@@ -268,14 +268,14 @@ class _Recalibrated(NamedTuple):
     """Entries and curves of recalibrated probabilities."""
 
     entries: Mapping[str, list[Entry]]
-    """By subset."""
+    """Entries by subset."""
     curves: list[Curve]
 
 
 def _recalibrated(
     everyone: _Classified, fitted: Mapping[str, Fitted], chosen: Mapping[str, Index]
 ) -> _Recalibrated:
-    """Judge every subset by each fit, which is applied once."""
+    """Judge every subset by each fit, with each fit applied once."""
     result = _Recalibrated({subset: [] for subset in chosen}, [])
     for name, fit in fitted.items():
         at = {"recalibration": name}
@@ -360,7 +360,7 @@ def _entry(
 
 
 def _shift(predictions: Predictions, everyone: _Classified) -> Iterator[Entry]:
-    """Yield scores of telling shifted items, and failures of both kinds, apart."""
+    """Yield scores of the detection of shifted items, and of failures of both kinds."""
     moved = outside(predictions)
     if moved is None:
         return
@@ -378,8 +378,8 @@ def _sets(
     chosen: Mapping[str, Index],
     options: ScoreOptions,
 ) -> Iterator[Entry]:
-    """Yield scores of conformal sets on all subsets but the balanced one."""
-    # Items of no known class are in no subset: any class will do.
+    """Yield scores of conformal sets on all subsets except the balanced one."""
+    # Items of no known class are in no subset, so their class may be any number.
     test = Probabilities(everyone.probs, np.maximum(everyone.target, 0))
     known = known_items(val[0])
     rows = predictions.n + known
@@ -409,13 +409,13 @@ def _referral(items: _Classified, subset: str, most: int | None) -> Iterator[Cur
 
 
 def _roc(items: _Classified, subset: str) -> Iterator[Curve]:
-    """Yield the ROC curve of two classes, where there are items of both."""
+    """Yield the ROC curve of two classes if there are items of both."""
     if items.probs.shape[1] == 2 and 0 < items.target.sum() < len(items.target):
         yield whole_roc(items.probs[:, 1], items.target == 1, name="roc", subset=subset)
 
 
 def _ood_roc(predictions: Predictions, everyone: _Classified) -> Iterator[Curve]:
-    """Yield ROC curves of the uncertainty, shifted items against others."""
+    """Yield ROC curves of each uncertainty for shifted items against others."""
     moved = outside(predictions)
     if moved is None:
         return
@@ -453,7 +453,7 @@ def _histograms(
     group: NDArray[Any] | None,
     first: str,
 ) -> Iterator[Histogram]:
-    """Yield histograms of every uncertainty, and of `first`, if any, for each group."""
+    """Yield histograms of every uncertainty, and of the `first` one for each group."""
     parts = {"correct": everyone.correct, "wrong": ~everyone.correct}
     for name, value in everyone.unsure.items():
         yield from histograms(value, parts, drawn, name=name)

@@ -1,4 +1,4 @@
-"""Judging embeddings: is a wrong nearest neighbour announced by the uncertainty?"""
+"""Judging embeddings: does the uncertainty announce wrong nearest neighbours?"""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -56,7 +56,7 @@ OWN_CLASSES = (
 def embedding(
     predictions: Predictions, _val: Predictions | None, options: ScoreOptions
 ) -> Judgement:
-    """Judge one embedding file; upstream items, if any, serve as the contrast."""
+    """Judge one embedding file; upstream items, if any, are the contrast."""
     upstream = predictions.get("upstream")
     down = query_items(predictions, options.gallery)
     search = retrieved_items(predictions, down, options.gallery)
@@ -97,7 +97,7 @@ def _curves(
     hits: Array,
     most: int | None,
 ) -> Iterator[Curve]:
-    """Yield R@1 of the queries that are kept, by each uncertainty."""
+    """Yield the curve of R@1 of the kept queries for each uncertainty."""
     for name, value in predictions.named("uncertainty").items():
         for subset in drawn_subsets(downstream):
             index = downstream[subset]
@@ -111,7 +111,7 @@ def _histograms(
     downstream: Mapping[str, Index],
     right: NDArray[np.bool_],
 ) -> Iterator[Histogram]:
-    """Yield histograms of uncertainty, of items with a `right` neighbour and others."""
+    """Yield histograms of each uncertainty, by `right` and wrong neighbours."""
     parts = {"right": right, "wrong": ~right}
     for name, value in predictions.named("uncertainty").items():
         yield from histograms(value, parts, drawn_subsets(downstream), name=name)
@@ -123,7 +123,7 @@ def _among_more(
     downstream: Mapping[str, Index],
     options: ScoreOptions,
 ) -> Iterator[Entry]:
-    """Yield R@k for every requested k, and MAP@R where it is requested."""
+    """Yield R@k for every requested k, and MAP@R if requested."""
     if options.map_at_r:
         precisions = np.zeros(predictions.n)
         precisions[down] = average_precisions_of(predictions, down, options.gallery)
@@ -146,7 +146,7 @@ def _share(
     index: Index,
     settings: Mapping[str, str],
 ) -> Entry:
-    """Return the entry of a score that is the share of `right` items."""
+    """Return the entry of a score that is the share of right items."""
     influence = partial(mean_influence, right, about=scores.about(score))
     return _about(subset, index)(score, float(right.mean()), influence, settings)
 
@@ -166,7 +166,7 @@ def _accuracy(
     upstream: NDArray[np.bool_] | None,
     chosen: Mapping[str, Index],
 ) -> Iterator[Entry]:
-    """Yield accuracy on upstream items, or on all where none are marked."""
+    """Yield the accuracy on upstream items, or on all items if none are marked."""
     predicted = predictions.get("predicted")
     if predicted is None:
         return
@@ -184,7 +184,7 @@ def _design(
     down: Index,
     pair: Index,
 ) -> Design:
-    """Return the design in which items that retrieve each other are one unit."""
+    """Return the design, in which items that retrieve each other are one unit."""
     unit = np.arange(predictions.n)
     unit[down] = predictions.n + pair
     cluster = joined_clusters(unit, predictions.get("cluster"))
@@ -221,7 +221,7 @@ def _retrieval(
 
 
 def _contrast(predictions: Predictions, upstream: NDArray[np.bool_]) -> Iterator[Entry]:
-    """Yield scores of downstream against upstream items, and of their union."""
+    """Yield scores of downstream items against upstream items, and of both together."""
     index = known_items(predictions)
     entry_of_all, entry = (
         _about("all", items) for items in (np.arange(predictions.n), index)
@@ -239,12 +239,12 @@ def _contrast(predictions: Predictions, upstream: NDArray[np.bool_]) -> Iterator
 
 
 def _shifted(predictions: Predictions) -> Iterator[Entry]:
-    """Yield scores of telling shifted items apart."""
+    """Yield scores of the detection of shifted items."""
     shifted = outside(predictions)
     if shifted is None:
         return
     entry = _about("all", np.arange(predictions.n))
-    # Downstream against upstream items have a row of the same name.
+    # The scores of downstream against upstream items have the same names.
     more = {} if predictions.get("upstream") is None else {"outside": "shifted"}
     for name, value in predictions.named("uncertainty").items():
         for score in (scores.ood_auroc, scores.ood_auprc, scores.ood_fpr95):

@@ -30,12 +30,12 @@ from qualms.predictions import Predictions, pool
 # Below this the density of a target would no longer be a finite number.
 SMALLEST_VARIANCE = 1e-100
 QUARTERS = ("lowest quarter", "second quarter", "third quarter", "highest quarter")
-"""Of the items of a subset, by what is predicted for them."""
+"""Quarters of the items of a subset, by their predictions."""
 FEWEST_IN_QUARTERS = 20
 SHOWN = ("all", "in_domain", "shifted")
-"""Subsets whose coverage is given by the size of predictions."""
+"""Subsets whose coverage is computed by the size of predictions."""
 RATE = 0.95
-"""Share of validation items that a selection score lets pass."""
+"""Share of validation items that a selection score accepts."""
 # Beyond this the ends of a Gaussian interval are infinite.
 SMALLEST_ALPHA = 1e-12
 NOT_FOLLOWED = "how it depends on the validation items is not known"
@@ -54,7 +54,7 @@ class _Forecast(NamedTuple):
     upper: Array
     target: Array
     rule: str
-    """How the raw interval was made."""
+    """Name of the construction of the raw interval."""
 
 
 def regression(
@@ -132,10 +132,10 @@ class _ValidationItems(NamedTuple):
 
     items: _Forecast
     rows: Index
-    """Which of the validation items are meant: those whose target is known."""
+    """Rows of the validation items whose target is known."""
     offset: float
     selects: dict[str, Array]
-    """By selection score, that of these items."""
+    """Values of each selection score on these items."""
 
 
 def _validation(
@@ -156,7 +156,7 @@ def _validation(
 
 
 def _selects(predictions: Predictions) -> dict[str, Array]:
-    """Return each item's selection scores; draws are joined by their stated rule."""
+    """Return each item's selection scores; draws are pooled by their stated rule."""
     joined = predictions if predictions.draws == 1 else pool([predictions])
     return {name: values[0] for name, values in joined.named("select").items()}
 
@@ -185,7 +185,7 @@ def _points(
 def _intervals(
     items: _Forecast, alpha: float, subset: str, index: Index
 ) -> Iterator[Entry]:
-    """Yield scores of intervals as they were predicted."""
+    """Yield scores of the predicted intervals, before calibration."""
     if items.rule == "point":
         return
     lower, upper, target = (
@@ -198,7 +198,7 @@ def _intervals(
     at = {"interval": items.rule}
     covered = bound(scores.coverage, settings=at)
     yield replace(covered, aim=1 - alpha)
-    # Short intervals that do not cover are not better.
+    # Short intervals with too little coverage are not better.
     length = bound(scores.interval_length, settings=at)
     yield replace(length, ranked=_reached(covered, alpha))
     yield bound(partial(scores.interval_score, alpha=alpha), settings=at)
@@ -230,7 +230,7 @@ def _at_further(
     alpha: float,
     options: ScoreOptions,
 ) -> Iterator[Entry]:
-    """Yield scores of intervals at the further alphas; their setting says which."""
+    """Yield scores of intervals at the further alphas, with the setting `alpha`."""
     for further in _further_alphas(predictions, alpha, options):
         items = _pooled(predictions, further)
         validation = None if val is None else _validation(predictions, val, further)
@@ -248,7 +248,7 @@ def _at_further(
 def _further_alphas(
     predictions: Predictions, alpha: float, options: ScoreOptions
 ) -> list[float]:
-    """Return the further alphas that intervals of the file can be made at."""
+    """Return the further alphas at which the file's intervals can be made."""
     if "lower" in predictions.arrays:
         return []
     return [further for further in options.further_alphas if further != alpha]
@@ -278,7 +278,7 @@ def _by_group(
     validation: "_ValidationItems | None",
     alpha: float,
 ) -> _ByGroup:
-    """Return offsets by group, where both files have the array that says which."""
+    """Return offsets by group for the arrays of groups in both files."""
     if val is None or validation is None:
         return _ByGroup({})
     offsets, notes = {}, []
@@ -310,7 +310,7 @@ def _grouped_entries(
 ) -> Iterator[Entry]:
     """Yield scores of intervals with the offset of each item's group.
 
-    Their intervals are about other test items for these offsets.
+    Intervals of these scores allow for other test items only.
     """
     for array, offset in by_group.offsets.items():
         rows = index[np.isfinite(offset[index])]
@@ -322,7 +322,7 @@ def _grouped_entries(
 def _by_size(
     items: _Forecast, offset: float | None, alpha: float, subset: str, index: Index
 ) -> Iterator[Entry]:
-    """Yield the coverage of each quarter of the items by what is predicted for them."""
+    """Yield the coverage of each quarter of the items, by their predictions."""
     centre = (items.lower + items.upper) / 2.0 if items.mean is None else items.mean
     rules = {} if items.rule == "point" else {items.rule: 0.0}
     if offset is not None and math.isfinite(offset):
@@ -495,7 +495,7 @@ def _coverage_by_target(items: _Forecast, offset: float, rule: str) -> Curve:
 
 
 def _pit_curve(items: _Forecast, subset: str) -> Curve:
-    """Return how often the PIT falls into each tenth, times ten."""
+    """Return the share of items with a PIT in each tenth, times ten."""
     assert items.mean is not None
     assert items.var is not None
     transform = scores.item_pit(items.mean, items.var, items.target)

@@ -89,7 +89,7 @@ def segmentation(
 def _axes_note(
     predictions: Predictions, measured: MapScores, labelled: Index
 ) -> tuple[str, ...]:
-    """Return a note if raters of a low Dice seem to have other axes than the maps."""
+    """Return a note if raters with a low Dice seem to have other axes than the maps."""
     if not len(labelled) or predictions.maps is None:
         return ()
     columns = {column.score for column in measured.columns}
@@ -108,7 +108,7 @@ def _nothing_to_score(predictions: Predictions) -> str:
 
 
 def _refuse_unlike(predictions: Predictions, val: Predictions) -> None:
-    """Raise unless both hold maps of one kind, to which fits carry over."""
+    """Raise unless both hold maps of one kind, so that fits are transferable."""
     files = (predictions, val)
     kinds = [
         (
@@ -178,7 +178,7 @@ def _curves(measured: MapScores, chosen: Mapping[str, Index]) -> Iterator[Curve]
 
 
 def _with_type(part: Part, type_of: Callable[[str], str]) -> Part:
-    """Return `part` with its measure called by what it stands for in this method."""
+    """Return `part` with its measure named after its type of uncertainty."""
     if "measure" not in part.settings:
         return part
     kind = type_of(part.settings["measure"])
@@ -186,7 +186,7 @@ def _with_type(part: Part, type_of: Callable[[str], str]) -> Part:
 
 
 def _named(type_of: Callable[[str], str], measure: str) -> str:
-    """Return how messages call a measure: by its type, or by its own name."""
+    """Return the name of a measure in messages: its type, or the user's own name."""
     return measure if measure.startswith(OWN) else type_of(measure)
 
 

@@ -34,7 +34,7 @@ LONGEST_PAGE = 40
 """Length of a page's slug at most; ids on the page begin with it."""
 RESERVED = (
     *("index", "gaps", "compare", "methods", "planner", "main"),
-    *("items", "viewer", "neighbours"),
+    *("items", "viewer", "neighbours", "definitions"),
 )
 """Slugs of pages that every site may have."""
 

@@ -17,6 +17,7 @@ from qualms.report.site.contents import (
 )
 from qualms.report.site.page import Page, slug
 from qualms.report.site.pages.benchmark import benchmark
+from qualms.report.site.pages.definitions import definitions
 from qualms.report.site.pages.files import files
 from qualms.report.site.pages.items import items
 from qualms.report.site.pages.neighbours import neighbours
@@ -61,7 +62,7 @@ def write_page(
     # A file that needs options, such as logits, is scored but cannot be shown so.
     shown = (*neighbours(contents), *items(contents), *viewer(contents))
     more = [page for page in shown if page.data]
-    _write_alone([*pages, *more], contents, path)
+    _write_alone([*pages, *more, *definitions(contents)], contents, path)
 
 
 def write_benchmark_page(report: BenchmarkReport, path: Path) -> Path:
@@ -70,7 +71,7 @@ def write_benchmark_page(report: BenchmarkReport, path: Path) -> Path:
     provenance = made_now(report.command)
     contents = SiteContents(benchmarks=(shown,), made=provenance, on_paper=False)
     pages = [replace(page, nav="") for page in benchmark(contents)]
-    _write_alone(pages, contents, path)
+    _write_alone([*pages, *definitions(contents)], contents, path)
     return path
 
 

@@ -72,6 +72,7 @@ def plan_data(choices: PlanChoices, command: tuple[str, str]) -> dict[str, Any]:
     first = choices.sets[0]
     return {
         "uncertainty": choices.uncertainty.name,
+        "queries": choices.task == "embedding",
         "level": choices.level,
         "items": choices.items,
         "clustered": first.clusters is not None,

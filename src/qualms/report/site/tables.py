@@ -14,6 +14,7 @@ from qualms.report._csv_files import table_csv
 from qualms.report._latex import latex_table
 from qualms.report.judged import ERROR
 from qualms.report.site.charts import file_link
+from qualms.report.site.definition_texts import defined_scores, definition_link
 from qualms.report.site.markup import Child, Html, element, html_of, link, name
 from qualms.report.site.page import Download, Fragment, fragment, slug
 from qualms.report.table import (
@@ -37,6 +38,8 @@ MOST_LINES = 200
 """Lines that are shown; the CSV file has all of them."""
 MOST_CELLS = 900
 """Cells that are shown, so that a page weighs less than 500 kB."""
+WIDE_COLUMNS, FOLDED_COLUMNS = 6, 12
+"""More columns than this stand closer together, and show one group at a time."""
 FEWEST_LINES = 10
 """Lines that are shown of however many columns."""
 _HIGHER, _LOWER = "↑", "↓"
@@ -98,7 +101,7 @@ def table_fragment(  # noqa: PLR0913 - the parts of a table on a page
     )
     bar = element(
         "div",
-        _group_tabs(groups),
+        _group_tabs(groups, folded=len(places) > FOLDED_COLUMNS),
         _choices(filters),
         element("span", map(file_link, downloads), class_="exports"),
         class_="bar",
@@ -109,11 +112,21 @@ def table_fragment(  # noqa: PLR0913 - the parts of a table on a page
         element("p", table.about, class_="about") if table.about else None,
         bar,
         region,
+        _meanings(table, places),
         _notes(table),
         tag="div",
-        class_="table",
+        class_=_width_class(groups),
         id=anchor,
     )
+
+
+def _width_class(groups: Sequence[tuple[str, list[int]]]) -> str:
+    """Return the classes of a table, by the number of its columns."""
+    count = sum(len(places) for _, places in groups)
+    if count <= WIDE_COLUMNS:
+        return "table"
+    folded = count > FOLDED_COLUMNS and len(groups) > 1
+    return "table wide folded" if folded else "table wide"
 
 
 def exports(table: Table, anchor: str) -> tuple[Download, ...]:
@@ -299,7 +312,9 @@ def _row(  # noqa: PLR0913 - the parts of a line
 ) -> Html:
     page = pages.get(str(line.keys.get("row", "")))
     words = name(line.labels[0])
-    first = element("th", words if page is None else link(page, words), scope="row")
+    score = str(line.keys.get("score", ""))
+    linked = definition_link(score, words) if page is None else link(page, words)
+    first = element("th", linked, scope="row")
     left = [element("td", name(label) if label else None) for label in line.labels[1:]]
     cells = [
         _cell(table, table.shown(place, line), scales(line, place), classes[place])
@@ -370,8 +385,13 @@ def _published(table: Table, cell: TableCell, scale: _Scale) -> Html | None:
     return element("small", signed(words), class_="paper", title=cell.remark or None)
 
 
-def _group_tabs(groups: Sequence[tuple[str, list[int]]]) -> Html | None:
-    """Return buttons that choose a group of columns on a narrow page."""
+def _group_tabs(
+    groups: Sequence[tuple[str, list[int]]], *, folded: bool
+) -> Html | None:
+    """Return buttons that choose a group of columns on a narrow page.
+
+    Of many columns there is one that shows all, on a wide page too.
+    """
     if len(groups) < 2:
         return None
     buttons = [
@@ -384,6 +404,10 @@ def _group_tabs(groups: Sequence[tuple[str, list[int]]]) -> Html | None:
         )
         for number, (head, _) in enumerate(groups)
     ]
+    if folded:
+        buttons.append(
+            element("button", "all", type="button", value="all", aria_pressed="false")
+        )
     return element(
         "div", buttons, class_="tabs narrow", role="group", aria_label="Columns"
     )
@@ -406,6 +430,24 @@ def _choices(filters: Sequence[Mapping[str, str]]) -> Html | None:
         "input", type="search", placeholder="Filter", aria_label="Filter lines by text"
     )
     return html_of([*lists, field])
+
+
+def _meanings(table: Table, places: Sequence[int]) -> Html | None:
+    """Return links to the definitions of the scores of columns."""
+    scores: dict[str, str] = {}
+    for place in places:
+        column = table.columns[place]
+        score = str(column.keys.get("score", ""))
+        if score in defined_scores():
+            plain = column.label.replace(_HIGHER, "").replace(_LOWER, "")
+            scores.setdefault(score, " ".join(plain.split()))
+    links = [
+        [" · " if number else "", definition_link(score, words)]
+        for number, (score, words) in enumerate(scores.items())
+    ]
+    if not links:
+        return None
+    return element("p", "What they are: ", links, class_="small meanings")
 
 
 def _notes(table: Table) -> Html | None:

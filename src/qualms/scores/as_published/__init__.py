@@ -1,7 +1,8 @@
 """Scores as the released code of each paper computes them, with its faults.
 
 The module of a paper has a function of the same name for every score that its code
-computes differently, and says how: `qualms.scores.as_published.retina.nll`.
+computes differently, and describes the difference:
+`qualms.scores.as_published.retina.nll`.
 """
 
 from importlib import import_module

@@ -32,18 +32,18 @@ class PublishedReferralCurve:
     name: str
     """accuracy, nll, auroc or auprc."""
     oracle: bool
-    """Whether referred items are counted as answered perfectly."""
+    """True if referred items are counted as answered perfectly."""
     value: Array
     """(N + 1,) for accuracy and nll, (101,) for auroc and auprc."""
 
     @property
     def referred(self) -> Array:
-        """Return the share of items referred at each point, from 0 to 1."""
+        """Share of items referred at each point, from 0 to 1."""
         return np.arange(len(self.value)) / (len(self.value) - 1)
 
     @property
     def area(self) -> float:
-        """Return the plain mean of all points, both ends included."""
+        """Plain mean of all points, both ends included."""
         return float(np.mean(self.value))
 
     def at(self, tau: float) -> float:
@@ -114,7 +114,7 @@ def balanced_referral_curve(
 
     Accuracy and NLL use `balanced_joint`. AUROC and AUPRC are taken on the plain joint
     set, a fault of the release that makes the published R-AUROC and R-AUPRC of its
-    Joint and Balanced columns equal; for what was meant, index with
+    Joint and Balanced columns equal; for the intended values, index with
     `qualms.scores.balanced_joint` and call `qualms.scores.referral_curve`.
 
     `shifted` (N,) marks the shifted items, the rest is as in `referral_curve`.

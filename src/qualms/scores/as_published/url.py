@@ -44,7 +44,7 @@ def nearest_neighbour(embedding: ArrayLike, *, block: int = 512) -> Index:
 
 
 def retrieval_hits(embedding: ArrayLike, target: ArrayLike) -> Flags:
-    """Return which items (N,) have the target of `nearest_neighbour`, itself perhaps.
+    """Return a mask (N,) of items with the target of `nearest_neighbour`.
 
     >>> retrieval_hits([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [0, 1, 1])
     array([ True, False,  True])

@@ -1,7 +1,7 @@
-"""What the released code of VALUES computes (Kahl et al., 2024; IML-DKFZ/values).
+"""Scores as the released code of VALUES computes them (Kahl et al., 2024).
 
-Each function has the name of the correct score it departs from, and says how. State of
-the released code: commit 83c9588, with torchmetrics 0.11.4 for its Dice.
+The code is IML-DKFZ/values at commit 83c9588, with torchmetrics 0.11.4 for its Dice.
+Each function has the name of the correct score and describes the difference.
 """
 
 from collections.abc import Iterable, Sequence
@@ -140,8 +140,8 @@ def ace(
 ) -> float:
     """Return the calibration error of one item by ace.py; arguments as `scores.ace`.
 
-    An item with every pixel right is scored as if every pixel were wrong, because the
-    only label there is becomes the negative one.
+    An item with every pixel right is scored as if every pixel were wrong, because its
+    only label becomes the negative one.
 
     >>> round(ace([0.97, 0.97], [1, 1]), 6)
     0.97

@@ -44,9 +44,9 @@ qualms.tables.filter = (box) => {
   }
 };
 
-/* On narrow pages the columns of other groups are away. */
+/* On narrow pages, and of many columns, those of other groups are away. */
 qualms.tables.group = (box, number) => {
-  for (const cell of box.querySelectorAll("[class*=' g'], [class^='g']")) cell.classList.toggle("away", !cell.classList.contains(`g${number}`));
+  for (const cell of box.querySelectorAll("[class*=' g'], [class^='g']")) cell.classList.toggle("away", number !== "all" && !cell.classList.contains(`g${number}`));
 };
 document.addEventListener("DOMContentLoaded", () => {
   for (const tabs of document.querySelectorAll(".table .tabs.narrow")) qualms.tables.group(tabs.closest(".table"), "0");

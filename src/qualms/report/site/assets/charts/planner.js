@@ -33,6 +33,8 @@ qualms.planner = {
 qualms.charts.planner = (box, spec, figure) => {
   const { html, svg, planner } = qualms;
   const kinds = { accuracy: ["Accuracy", "At least this share of the kept items right"], sensitivity: ["Sensitivity", "At least this share of the kept positives found"], specificity: ["Specificity", "At least this share of the kept negatives cleared"], budget: ["A budget", "Refer at most this share"] };
+  const ofQueries = ["R@1", "At least this share of the kept queries with a right neighbour"];
+  const askedWords = (name) => (plan.queries && name === "accuracy" ? ofQueries : kinds[name]);
   const verdicts = { "+": ["✓ met", "good"], "-": ["✗ missed", "bad"], "?": ["too few items to tell", "warn"] };
   const percent = (share, unit = "\u00a0%") => (Number.isFinite(share) ? `${(100 * share).toFixed(1)}${unit}` : "–");
   const exact = (share) => `${Number((100 * share).toFixed(1))}\u00a0%`;
@@ -74,16 +76,16 @@ qualms.charts.planner = (box, spec, figure) => {
     slider.addEventListener("input", () => { rows[asked] = Number(slider.value); show(); });
     side.replaceChildren(
       chooser(),
-      radios("I want", "planner-asked", [...plan.scores.map((each) => each.name), "budget"].map((each) => [each, kinds[each][0]]), asked, (each) => { asked = each; sure = each === "budget" ? -1 : sure; controls(); show(); side.querySelector(`[value=${each}]`).focus(); }),
+      radios("I want", "planner-asked", [...plan.scores.map((each) => each.name), "budget"].map((each) => [each, askedWords(each)[0]]), asked, (each) => { asked = each; sure = each === "budget" ? -1 : sure; controls(); show(); side.querySelector(`[value=${each}]`).focus(); }),
       radios("With confidence", "planner-sure", budget ? [[-1, "none"], ...confidences] : confidences, sure, (each) => { sure = each; show(); }),
-      html("div", { class: "dial" }, html("label", { for: "planner-slider" }, kinds[asked][1]), output, slider),
+      html("div", { class: "dial" }, html("label", { for: "planner-slider" }, askedWords(asked)[1]), output, slider),
     );
   };
 
   /* Words. */
   const sentence = ({ found, place }) => {
     if (!found) return `No threshold can promise ${asked} of ${exact(wanted())}.`;
-    const goal = asked === "budget" ? "To refer at most" : `For ${asked} of at least`;
+    const goal = asked === "budget" ? "To refer at most" : `For ${plan.queries ? askedWords(asked)[0] : asked} of at least`;
     const value = plan.rounded[place];
     const rule = Number.isFinite(value) ? `refer where the ${plan.uncertainty} is ${value} or more` : "refer no item";
     return `${goal} ${exact(wanted())}: ${rule}. That sends ${percent(planner.referred(plan.sets[0], place)[0])} to an expert.`;

@@ -2,12 +2,10 @@
 
 from pathlib import Path
 
-import qualms
-
 
 def documentation() -> dict[str, Path]:
     """Map each page's name to its file, which a wheel carries within the package."""
-    package = Path(qualms.__file__).parent
+    package = Path(__file__).parent
     for folder in (package / "docs", package.parents[1] / "docs"):
         pages = sorted(folder.glob("*.md"))
         if pages:
