@@ -189,7 +189,7 @@ class TableRow:
     at: tuple[Labels, ...] = ()
     """Settings at which it is judged, where these are not the variant's."""
     trained_by: tuple[str, ...] = ()
-    """Names of settings that are options of the method: every value of theirs has its
+    """Names of settings that are options of the method: each of their values has its
     own runs."""
     stage: Stage | None = None
     """Choice of its training items, where it is a second training."""
@@ -355,7 +355,7 @@ class Benchmark:
         return _named(self.rows, name, f"rows of {self.name}")
 
     def selection(self, name: str) -> Selection | None:
-        """Return the selection `name`; None for '', or where there is none such."""
+        """Return the selection `name`; None for '', or where it does not exist."""
         return next((s for s in self.selections if s.name == name), None)
 
     def plan(self, preset: str) -> "RunPlan":

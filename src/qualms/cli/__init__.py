@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def _sentence(error: Exception) -> str:
-    """Return what a user is told; '' for a fault of qualms itself."""
+    """Return the message for the user; '' for a fault of qualms itself."""
     from qualms.shelf import outside_error
 
     text = outside_error(error) or _own_words(error)

@@ -24,7 +24,7 @@ from qualms.wording import plural
 
 @contextmanager
 def stopping_on_request() -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM, which schedulers send, end a command in a sentence."""
+    """End a command with a sentence on Ctrl-C or on SIGTERM, which schedulers send."""
     received = [signal.SIGINT]
 
     def stop(number: int, _frame: FrameType | None) -> None:

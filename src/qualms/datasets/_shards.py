@@ -161,7 +161,7 @@ def _pack(pictures: Sequence[bytes]) -> dict[str, NDArray[Any]]:
 
 
 def _sentence(error: Exception) -> str:
-    """Say what went wrong, on one line."""
+    """Describe an error on one line."""
     if isinstance(error, OSError) and error.strerror:
         where = f": {error.filename}" if error.filename else ""
         return f"{error.strerror.lower()}{where}"

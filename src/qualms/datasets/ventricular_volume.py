@@ -57,9 +57,9 @@ def ventricular_volume(root: str | Path, *, order: Order = "listed") -> Recipe:
 
     Args:
         root: the folder that holds EchoNet-Dynamic/.
-        order: how diastole is told from systole. "listed" takes the first listed frame
-            for diastole, as the released code does, "area" the one with the larger
-            traced area.
+        order: rule that finds the frame of diastole. "listed" takes the first listed
+            frame, as the released code does, "area" the one with the larger traced
+            area.
     """
     check_choice("order", order, ORDERS)
     needed = ["FileList.csv", "VolumeTracings.csv", "Videos"]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from optuna import Study
 
 FEWEST = 10
-"""Trials with a value below which nothing is said: a forest of fewer finds chance."""
+"""Least number of trials with a value: a forest of fewer finds chance."""
 
 
 class Importance(NamedTuple):

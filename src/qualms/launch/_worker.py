@@ -42,7 +42,7 @@ It returns why the run is to be stopped, '' if it is not."""
 
 
 def never_stop(spec: RunSpec, folder: Path) -> str:  # noqa: ARG001 - a judge takes them
-    """Let every run train to its end."""
+    """Return no reason to stop: every run trains to its end."""
     return ""
 
 

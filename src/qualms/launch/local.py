@@ -128,7 +128,7 @@ def run_all(  # noqa: PLR0913 - the options of the command
 
 
 def _keep(specs: Iterable[RunSpec]) -> None:
-    """Do nothing: what other launchers have finished is in the folder."""
+    """Do nothing: results of other launchers are in the folder already."""
 
 
 def _nothing() -> Generator[Event | RunEnd]:

@@ -122,7 +122,7 @@ def changed_part(
 
 
 def hint_text(hint: Any) -> str:
-    """Say a type annotation in words for users of the command line."""
+    """Describe a type annotation in words for users of the command line."""
     if get_origin(hint) is Literal:
         return " or ".join(str(value) for value in get_args(hint))
     if get_origin(hint) in (Union, types.UnionType):

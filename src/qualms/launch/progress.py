@@ -18,7 +18,7 @@ EVERY = 30.0
 BARS = 24
 """Most bars of runs at a time; what a terminal cannot show takes time nevertheless."""
 SURE = 0.05
-"""Share of the work after which the time left is told."""
+"""Share of the work after which the remaining time is shown."""
 
 
 class RunsView(Protocol):

@@ -110,7 +110,7 @@ def run_plans(
         named: Whether the user names variants; their datasets must be prepared. If
             not, variants without prepared datasets are left out.
         output: Destination of results; None if plans are not judged.
-        brief: Whether progress is told in few lines.
+        brief: Whether progress is shown in few lines.
     """
     started = time.monotonic()
     resources.refresh(plans)

@@ -54,7 +54,7 @@ class Headed(nn.Module):
 
 @contextmanager
 def through_windows(network: nn.Module, windows: Windows | None) -> Iterator[None]:
-    """Let `network` see images through `windows` inside the context."""
+    """Pass images through `windows` to `network` inside the context."""
     parts = [part for part in network.modules() if isinstance(part, Headed)]
     if windows is not None and not parts:
         raise TypeError(

@@ -160,7 +160,7 @@ def _compose(figure: "Figure", drawing: Drawing) -> None:
 
 
 def _align(grid: Any, drawing: Drawing) -> None:
-    """Give panels with the same `share` the same range of y."""
+    """Set the same range of y for panels with the same `share`."""
     shared: dict[str, list[Axes]] = {}
     for axes_row, row in zip(grid, drawing.rows, strict=True):
         for axes, panel in zip(axes_row, row, strict=False):

@@ -148,7 +148,7 @@ def _rule(plan: ReferralPlan) -> str:
 
 
 def _promise_lines(plan: ReferralPlan) -> Iterator[str]:
-    """Yield what may be relied on: for whom, and how sure."""
+    """Yield the lines on the promise: for which items, and with which confidence."""
     promise = plan.promise
     if promise is None:
         yield "Nothing is promised for new items: see the intervals below."

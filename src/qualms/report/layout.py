@@ -171,7 +171,7 @@ def _coverage_notes(lines: Sequence[TableLine], columns: int) -> tuple[str, ...]
 def published_number(
     results: BenchmarkResults,
     numbers: ResultsTable | None,
-    judged: Result,
+    ours: Result,
     *,
     across: Sequence[str] = (),
 ) -> Result | None:
@@ -184,7 +184,7 @@ def published_number(
         return None
     shared = [name for name in numbers.labels if name in results.table.labels]
     names = [name for name in shared if name not in across]
-    return numbers.get(**{name: judged.labels.get(name) for name in names})
+    return numbers.get(**{name: ours.labels.get(name) for name in names})
 
 
 def published_of(results: BenchmarkResults) -> Published | None:

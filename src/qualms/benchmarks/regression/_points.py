@@ -48,12 +48,12 @@ class Source(NamedTuple):
 
     @property
     def suffix(self) -> str:
-        """Return the end of the names of files of simulated data."""
+        """End of the names of files of simulated data; '' for the paper's data."""
         return "_simulated" if self.simulated else ""
 
     @property
     def remark(self) -> str:
-        """Return the sentence on the data for the caption of a figure."""
+        """Sentence on the data for the caption of a figure."""
         data = (
             "Simulated data, not the paper's" if self.simulated else "The paper's data"
         )

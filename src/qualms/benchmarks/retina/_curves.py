@@ -55,7 +55,7 @@ class CurveView(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Return the drawn score and its items."""
+        """The drawn score and its items, in words."""
         score = "ROC" if self.name == "roc" else _LABELS[self.name][1]
         return f"{score}, {SUBSETS[self.subset]}"
 

@@ -1,4 +1,4 @@
-"""The paper's settings: which variants, and what must be said of their data.
+"""The paper's settings: their variants, and the remarks on their data.
 
 A setting is a shift (country or severity), a selection (which validation items the
 choice of configurations and epochs saw), the blur constant of the preprocessing, and

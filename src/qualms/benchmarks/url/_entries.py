@@ -44,7 +44,7 @@ class EmbeddedSet(NamedTuple):
 
     @property
     def numbers(self) -> Index:
-        """Return the numbers of its items among those of all sets."""
+        """Numbers of its items among those of all sets."""
         return self.first + np.arange(self.predictions.n)
 
     def uncertainty(self, name: str) -> Array:

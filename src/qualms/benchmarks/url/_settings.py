@@ -30,12 +30,12 @@ class UrlScore(NamedTuple):
 
     @property
     def head(self) -> str:
-        """Return its label with the better direction."""
+        """Label with the better direction."""
         return f"{self.label} ↑"
 
     @property
     def labels(self) -> dict[str, str]:
-        """Return the labels of its numbers."""
+        """Labels of its numbers."""
         return {"subset": self.subset, "score": self.score}
 
 
@@ -82,23 +82,23 @@ class UrlStudy:
 
     @property
     def judged(self) -> Sequence[Variant]:
-        """Return the variants that have any number."""
+        """Variants that have any number."""
         return self.results.variants
 
     @property
     def backbones(self) -> list[Variant]:
-        """Return the variants of the main study, one for each backbone."""
+        """Variants of the main study, one for each backbone."""
         return [variant for variant in self.judged if "family" not in variant.labels]
 
     @property
     def listed(self) -> list[Variant]:
-        """Return variants of the main tables: configurations if there are no others."""
+        """Variants of the main tables: configurations if there are no others."""
         configured = [variant for variant in self.judged if "config" in variant.labels]
         return self.backbones or configured
 
     @property
     def methods(self) -> list[TableRow]:
-        """Return the rows of methods that some judged variant has."""
+        """Rows of methods that some judged variant has."""
         names = {row.name for v in self.judged for row in self.methods_on(v)}
         return [row for row in self.results.plan.rows if row.name in names]
 
@@ -118,7 +118,7 @@ class UrlStudy:
 
     @property
     def families(self) -> dict[str, list[Variant]]:
-        """Return the judged variants by the name of their main one."""
+        """Judged variants by the name of their main one."""
         families: dict[str, list[Variant]] = {}
         for variant in self.judged:
             families.setdefault(family_of(variant), []).append(variant)

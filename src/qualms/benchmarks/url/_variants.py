@@ -83,7 +83,7 @@ def url_settings(
     *,
     configs: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Say which downstream sets serve which question, for the protocol.
+    """Return settings that name the downstream sets of each question, for the protocol.
 
     A row is judged by the uncertainty that its config in `configs` chooses epochs by,
     else by its first.

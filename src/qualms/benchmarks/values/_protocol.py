@@ -16,7 +16,7 @@ stands in the first row, for the settings of the row `<first>_queried` over the 
 
 A variant may state among its labels and settings:
 
-- "ood_split": where shifted items are told from others; else `pool`, if the runs
+- "ood_split": split in which shifted items are detected; else `pool`, if the runs
   predict it, and the test split if not.
 - "threshold_from": "method" (as the paper has it), one threshold from the validation
   items of all repeats of a row; "run" for one of each repeat.

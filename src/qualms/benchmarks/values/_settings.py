@@ -1,4 +1,4 @@
-"""The paper's words: its datasets and scores, and what must be said of our data.
+"""The paper's words: its datasets and scores, and the remarks on our data.
 
 An uncertainty method is a prediction model (a row), a measure and an aggregation. These
 and the type of uncertainty that a measure stands for are labels of our results and of

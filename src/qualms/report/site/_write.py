@@ -97,7 +97,7 @@ def write_site(  # noqa: PLR0913 - the options of the command
 
 
 def _check_sources(sources: Sequence[object]) -> None:
-    """Refuse several sources in one list, of which nothing would be shown."""
+    """Raise if several sources are in one list, of which nothing would be shown."""
     for source in sources:
         if isinstance(source, list | tuple) and not hasattr(source, "_fields"):
             raise TypeError(

@@ -20,7 +20,7 @@ class LiveSite:
     def __init__(
         self, folder: Path, sources: Sequence[Path], write: Callable[[], Path]
     ) -> None:
-        """Prepare; `update` writes.
+        """Make a site that `update` writes.
 
         Args:
             folder: The folder of the site.
