@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from qualms.evaluate._results import Results
 from qualms.evaluate.entry import ScoreOptions
-from qualms.evaluate.scoring import Source, score
+from qualms.evaluate.scoring import score
+from qualms.evaluate.sources import Source
 from qualms.predictions import Header, Predictions, build
 from qualms.wording import suggest
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,27 +25,17 @@ from qualms.evaluate.group_spreads import group_spreads
 from qualms.evaluate.operating_points import PointOptions
 from qualms.evaluate.rows import ScoreRow
 from qualms.evaluate.segmented import measuring
+from qualms.evaluate.sources import Source, SourceReader
 from qualms.evaluate.subsets import group_arrays, require_subset, shown_subsets
-from qualms.predictions import (
-    Frame,
-    Header,
-    Paths,
-    Predictions,
-    build,
-    in_order_of,
-    read,
-)
+from qualms.predictions import Header, Paths, Predictions, in_order_of
 from qualms.scores import about, shared_sorts
 from qualms.shelf import find
 from qualms.wording import plural
 
-Source = str | Path | Mapping[str, Any] | Frame | Predictions
 ScoreSource = Source | Estimator
 """Source of predictions for `score`: predictions, or an estimator."""
 TaskJudge = Callable[[Predictions, Predictions | None, ScoreOptions], Judgement]
 
-LARGEST = 1e70
-"""Largest number whose fourth powers and their sums are finite."""
 LONGEST = 40
 """Longest text that distinguishes runs of one name; beyond, their paths do."""
 NO_GROUPS = "scores by group need an array 'group', and there is none"
@@ -131,7 +121,7 @@ def score(  # noqa: PLR0913 - the options of the command
         "ordinal": ordinal,
     }
     changes: dict[str, Any] = {k: v for k, v in arguments.items() if v is not None}
-    reader = _SourceReader(task, logits, renormalise, alpha, raters)
+    reader = SourceReader(task, logits, renormalise, alpha, raters)
     if isinstance(source, Estimator):
         source, header = estimator_arrays(source, X, y)
     elif X is not None or y is not None:
@@ -212,108 +202,6 @@ def _scored(
         subsets=shown_subsets({row.subset for row in rows}, wanted=options.subset),
     )
     return replace(results, verdict=verdict_of(results))
-
-
-class _SourceReader(NamedTuple):
-    """Reads files with the options of a user."""
-
-    task: str | None
-    logits: bool
-    renormalise: bool
-    alpha: float | None
-    """Miscoverage; None unless the user stated it."""
-    raters: Paths
-    """Folders of raters' label maps, for files of other programs."""
-
-    def read(
-        self, source: Source, header: Header | Mapping[str, Any] | None = None
-    ) -> Predictions:
-        """Return the predictions of `source`; raise unless they can be scored."""
-        if header is not None and isinstance(source, (str, Path, Predictions)):
-            raise ValueError(
-                "header= is for a mapping of arrays; a file, and predictions already "
-                "read, have their own"
-            )
-        predictions = predictions_of(source, header=header, **self._asdict())
-        predictions.require_target()
-        refuse_huge(predictions)
-        _refuse_exchanged(predictions)
-        return replace(
-            predictions, notes=(*predictions.notes, *self._other_alpha(predictions))
-        )
-
-    def _other_alpha(self, predictions: Predictions) -> tuple[str, ...]:
-        """Return a note if the header states another alpha than the user."""
-        in_header = predictions.header.alpha
-        if predictions.task != "regression" or in_header is None:
-            return ()
-        if self.alpha in (None, in_header):
-            return ()
-        return (
-            f"the header of {predictions.source} states alpha {in_header:g}, which is "
-            f"used, and not {self.alpha:g}",
-        )
-
-    def with_gallery(
-        self, options: ScoreOptions | None, gallery: Source | None
-    ) -> ScoreOptions:
-        """Return the options with the embeddings of `gallery`."""
-        options = options or ScoreOptions()
-        if gallery is None:
-            return options
-        return replace(options, gallery=self.read(gallery))
-
-
-def predictions_of(  # noqa: PLR0913 - the options of reading
-    source: Source,
-    *,
-    header: Header | Mapping[str, Any] | None = None,
-    task: str | None = None,
-    logits: bool = False,
-    renormalise: bool = False,
-    alpha: float | None = None,
-    raters: Paths = (),
-) -> Predictions:
-    """Return the predictions of `source`, read or built where necessary."""
-    if isinstance(source, Predictions):
-        return source
-    options: dict[str, Any] = {
-        "task": task,
-        "logits": logits,
-        "renormalise": renormalise,
-        "alpha": alpha,
-    }
-    if isinstance(source, (str, Path)):
-        return read(source, raters=raters, **options)
-    return build(source, header=header, **options)
-
-
-def _refuse_exchanged(predictions: Predictions) -> None:
-    """Raise if most intervals are upside down."""
-    lower, upper = predictions.get("lower"), predictions.get("upper")
-    if lower is None or upper is None:
-        return
-    count = int((lower > upper).sum())
-    if 2 * count > predictions.n:
-        raise ValueError(
-            f"{predictions.source}: 'lower' must not be above 'upper', and is in "
-            f"{count} of {predictions.n} items; exchange the two, or, if quantiles "
-            "cross, sort each pair"
-        )
-
-
-def refuse_huge(predictions: Predictions) -> None:
-    """Raise if a number is too large to compute with."""
-    for name, array in predictions.arrays.items():
-        if array.dtype != np.float64:
-            continue
-        if max(array.max(), -array.min()) > LARGEST:
-            index = tuple(np.argwhere(np.abs(array) > LARGEST)[0].tolist())
-            raise ValueError(
-                f"{predictions.source}: array '{name}' must stay within "
-                f"{LARGEST:g} to be scored, position {index} is {array[index]:g}; "
-                "correct the value or leave the item out"
-            )
 
 
 def judge_file(
@@ -420,7 +308,7 @@ def score_files(  # noqa: PLR0913 - the options of the command
             another program wrote.
     """
     alpha, further = _first_and_further(alpha)
-    reader = _SourceReader(task, logits, renormalise, alpha, raters)
+    reader = SourceReader(task, logits, renormalise, alpha, raters)
     if alpha is not None:
         options = replace(
             options or ScoreOptions(), alpha=alpha, further_alphas=further

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from qualms.atomic import replacing
 from qualms.evaluate.chosen_uncertainty import own_uncertainties
 from qualms.evaluate.notebook import notebook_lines, notebook_table, pandas_frame
-from qualms.evaluate.scoring import Source
+from qualms.evaluate.sources import Source
 from qualms.inference import Design, difference_of_samples, exact_interval
 from qualms.predictions import NO_TARGET, Predictions
 from qualms.referral._items import (

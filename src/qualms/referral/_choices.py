@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms import __version__
-from qualms.evaluate.scoring import Source
+from qualms.evaluate.sources import Source
 from qualms.referral._answers import (
     BUDGETS,
     CONFIDENCES,

@@ -20,7 +20,7 @@ from qualms.evaluate.chosen_uncertainty import (
 )
 from qualms.evaluate.draws import decomposed
 from qualms.evaluate.neighbours import query_items, retrieved_items
-from qualms.evaluate.scoring import Source, predictions_of, refuse_huge
+from qualms.evaluate.sources import Source, predictions_of, refuse_huge
 from qualms.evaluate.subsets import known_items
 from qualms.inference import joined_clusters
 from qualms.predictions import Predictions, inverse_norm, pool

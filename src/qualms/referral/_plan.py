@@ -16,7 +16,7 @@ from qualms.evaluate.notebook import (
     notebook_table,
     with_intervals,
 )
-from qualms.evaluate.scoring import Source
+from qualms.evaluate.sources import Source
 from qualms.inference import WithInterval
 from qualms.referral._applied import AppliedPlan, ReferredItems, apply_plan
 from qualms.referral._items import COMPUTED, UncertaintySource

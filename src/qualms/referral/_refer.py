@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from qualms import __version__
-from qualms.evaluate.scoring import Source
+from qualms.evaluate.sources import Source
 from qualms.predictions import Predictions
 from qualms.referral._applied import ReferredItems, file_digest, referred_items
 from qualms.referral._items import predicted_values, uncertainty_values

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from qualms.evaluate.scoring import Source
+from qualms.evaluate.sources import Source
 
 CONFIDENCE = 0.9
 """Default confidence of a promise."""

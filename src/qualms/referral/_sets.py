@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from qualms.evaluate.scoring import Source, predictions_of
+from qualms.evaluate.sources import Source, predictions_of
 from qualms.predictions import Predictions
 from qualms.referral._items import (
     ReferralItems,
