@@ -207,6 +207,29 @@ def test_the_page_shows_the_items_and_neighbours_of_files(file, tmp_path):
     assert 'id="page-items"' not in text
 
 
+def test_neighbours_on_the_page_come_from_the_gallery(tmp_path):
+    files = {}
+    for name, turn in (("query", 0.0), ("other", 0.01)):
+        angle = np.arange(12) * 0.5 + turn
+        arrays = {
+            "embedding": np.stack([np.cos(angle), np.sin(angle)], 1),
+            "target": np.arange(12) // 2,
+            "uncertainty/mine": np.linspace(0, 1, 12),
+            "item": [f"{name} {number}" for number in range(12)],
+        }
+        files[name] = predictions.write(tmp_path / f"{name}.npz", arrays)
+    out = tmp_path / "page.html"
+    arguments = ("score", files["query"], "--resamples", 0, "--html", out)
+    assert run(*arguments, "--gallery", files["other"]).exit_code == 0
+    text = out.read_text("utf-8")
+    assert "in the gallery of 12 items" in text
+    assert '"other 11"' in text
+    assert run(*arguments).exit_code == 0
+    text = out.read_text("utf-8")
+    assert "among the other items" in text
+    assert '"other 11"' not in text
+
+
 def test_the_page_of_logits_has_scores_alone(tmp_path):
     logits = np.array([[2.0, -1.0], [-3.0, 1.0], [0.5, 0.0], [-1.0, 4.0]])
     arrays = {"target": [0, 1, 1, 1], "probs": logits}

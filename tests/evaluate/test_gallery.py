@@ -67,6 +67,12 @@ def test_a_gallery_is_for_embeddings():
         score(classes, options=ScoreOptions(resamples=0, nearest=(5,)))
 
 
+def test_a_gallery_of_classes_is_refused():
+    classes = {"probs": np.eye(2)[[0, 1, 1]], "target": [0, 1, 0]}
+    with pytest.raises(ValueError, match=r"must hold embeddings, .* classification"):
+        score(arrays(1, 60), gallery=classes, options=BARE)
+
+
 def test_a_gallery_that_holds_the_items_is_refused():
     asked, gallery = arrays(1, 60), arrays(2, 90)
     with pytest.raises(ValueError, match="holds all: each would be its own neighbour"):

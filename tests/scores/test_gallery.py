@@ -112,6 +112,32 @@ def test_nearest_items_are_all_others_where_few_are_left():
     assert nearest.item.tolist() == [[1, 2]]
 
 
+@pytest.mark.parametrize("block", [1, 7, 100])
+def test_nearest_items_in_a_gallery_are_those_of_a_full_sort(block):
+    rng = np.random.default_rng(6)
+    embedding, gallery = rng.normal(size=(9, 3)), rng.normal(size=(31, 3))
+    gallery[8] = 2 * embedding[8]  # it is not left out as the item itself
+    gallery[20] = 4 * gallery[8]
+    rows = np.array([8, 0, 3])
+    nearest = scores.nearest_items(embedding, rows, gallery=gallery, k=4, block=block)
+    near = cosines(embedding[rows], gallery)
+    expected = np.argsort(-near, axis=1)[:, :4]
+    np.testing.assert_array_equal(nearest.item[1:], expected[1:])
+    np.testing.assert_allclose(
+        nearest.cosine, np.take_along_axis(near, expected, axis=1), atol=1e-12
+    )
+    assert set(nearest.item[0, :2].tolist()) == {8, 20}
+
+
+def test_nearest_items_are_all_of_a_gallery_with_few():
+    rows, gallery = [1, 0], [[3.0, 0.0]]
+    nearest = scores.nearest_items([[1.0, 0.0], [0.0, 1.0]], rows, gallery=gallery)
+    assert nearest.item.tolist() == [[0], [0]]
+    np.testing.assert_allclose(nearest.cosine, [[0.0], [1.0]])
+    with pytest.raises(ValueError, match="must have 2 dimensions"):
+        scores.nearest_items([[1.0, 0.0]], [0], gallery=[[1.0]])
+
+
 def precision_at_r(near, query, known):
     """MAP@R of one query as Musgrave et al. (2020) write it, place by place."""
     sought = int((known == query).sum())

@@ -219,7 +219,7 @@ def score(
             write_curves(scored.results, curves)
             written.append(curves)
         if html is not None:
-            _write_page(scored, html, files)
+            _write_page(scored, html, files, gallery)
             written.insert(0, html)
     finally:  # scores are printed even if the disk is full
         if as_json:
@@ -234,11 +234,20 @@ def score(
             )
 
 
-def _write_page(scored: "Scored", html: Path, files: list[Path]) -> None:
+def _write_page(
+    scored: "Scored", html: Path, files: list[Path], gallery: Path | None
+) -> None:
     from qualms.launch import data_root
     from qualms.report.site import write_page
 
-    write_page(scored, html, command=_command(), sources=files, data=data_root())
+    write_page(
+        scored,
+        html,
+        command=_command(),
+        sources=files,
+        data=data_root(),
+        gallery=gallery,
+    )
 
 
 def _curve_points(*, every: bool) -> int | None:

@@ -92,9 +92,14 @@ def gallery_classes(
     If both files name their classes, classes with equal names get equal numbers.
 
     Raises:
-        ValueError: If an item is in the gallery, or one file names its classes and the
-            other one numbers them.
+        ValueError: If the gallery holds no embeddings, an item is in it, or one file
+            names its classes and the other one numbers them.
     """
+    if gallery.task != "embedding":
+        raise ValueError(
+            f"a gallery must hold embeddings, {gallery.source} holds {gallery.task};"
+            " leave it out, or choose another file"
+        )
     _refuse_shared(predictions, gallery)
     target, others = predictions.arrays["target"], gallery.arrays["target"]
     named = [bool(each.header.classes) for each in (predictions, gallery)]

@@ -52,32 +52,42 @@ class Nearest(NamedTuple):
 
 
 def nearest_items(
-    embedding: ArrayLike, rows: ArrayLike, *, k: int = 5, block: int = 4096
+    embedding: ArrayLike,
+    rows: ArrayLike,
+    *,
+    gallery: ArrayLike | None = None,
+    k: int = 5,
+    block: int = 4096,
 ) -> Nearest:
-    """Return the `k` other items that are nearest by cosine to the items at `rows`.
+    """Return the `k` items that are nearest by cosine to the items at `rows`.
 
-    `embedding` is (N, D), `rows` (Q,). Of equally near items the lower row comes first;
-    with fewer than `k` other items all of them are returned.
+    `embedding` is (N, D), `rows` (Q,). Neighbours are searched in `gallery` (G, D), and
+    are rows of it, or without one among the other items of the file. Of equally near
+    items the lower row comes first; with fewer than `k` items all of them are returned.
 
     >>> nearest_items([[1, 0], [1, 0.1], [0, 1], [1, 0.2]], [0, 2], k=2).item
     array([[1, 3],
            [3, 1]])
+    >>> nearest_items([[1, 0], [0, 1]], [1], gallery=[[1, 0.1], [0, 2]], k=1).item
+    array([[1]])
     """
     every = matrix("embedding", np.asarray(embedding))
     query = np.asarray(rows, np.int64)
     queries = unit(every[query])
+    searched = every if gallery is None else _gallery_like(gallery, every)
     item = np.empty((len(query), 0), np.int64)
     cosine = np.empty((len(query), 0))
-    for start in range(0, len(every), block):
-        candidates = np.arange(start, min(start + block, len(every)))
-        near = queries @ unit(every[candidates]).T
-        near[query[:, None] == candidates] = _NOWHERE
+    for start in range(0, len(searched), block):
+        candidates = np.arange(start, min(start + block, len(searched)))
+        near = queries @ unit(searched[candidates]).T
+        if gallery is None:
+            near[query[:, None] == candidates] = _NOWHERE
         cosine = np.concatenate([cosine, near], axis=1)
         item = np.concatenate([item, np.tile(candidates, (len(query), 1))], axis=1)
         order = np.argsort(-cosine, axis=1, kind="stable")[:, : max(k, 1)]
         cosine = np.take_along_axis(cosine, order, axis=1)
         item = np.take_along_axis(item, order, axis=1)
-    places = min(k, len(every) - 1)
+    places = min(k, len(searched) - (gallery is None))
     return Nearest(item[:, :places], cosine[:, :places])
 
 
@@ -126,12 +136,7 @@ def _searched(
     if (gallery is None) != (gallery_target is None):
         raise ValueError("a gallery must have both its embedding and its target")
     within = gallery is None
-    candidates = queries if within else unit(matrix("gallery", np.asarray(gallery)))
-    if candidates.shape[1] != queries.shape[1]:
-        raise ValueError(
-            f"the gallery must have {queries.shape[1]} dimensions as the items have, "
-            f"got {candidates.shape[1]}"
-        )
+    candidates = queries if gallery is None else unit(_gallery_like(gallery, queries))
     truth, classes = _class_numbers(target, target if within else gallery_target)
     _check_lengths((queries, truth), (candidates, classes))
     for start in range(0, len(queries), block):
@@ -142,6 +147,17 @@ def _searched(
             positions = np.arange(len(rows)), rows
             near[positions], alike[positions] = _NOWHERE, False
         yield _Searched(near, alike)
+
+
+def _gallery_like(gallery: ArrayLike, items: Array) -> Array:
+    """Return the gallery (G, D); raise unless it has the dimensions of the items."""
+    candidates = matrix("gallery", np.asarray(gallery))
+    if candidates.shape[1] != items.shape[1]:
+        raise ValueError(
+            f"the gallery must have {items.shape[1]} dimensions as the items have, "
+            f"got {candidates.shape[1]}"
+        )
+    return candidates
 
 
 def _count_ranks(near: Array, alike: NDArray[np.bool_]) -> NDArray[np.int64]:

@@ -10,9 +10,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from qualms import predictions, scores, write_site
+from qualms import predictions, score, scores, write_site
 from qualms.datasets import prepare
-from qualms.report.site.item_pictures import ItemPictures
+from qualms.evaluate import ScoreOptions
+from qualms.report.site.item_pictures import ItemPictures, ItemRows
 from qualms.report.site.query_gallery import query_gallery
 from qualms.report.site.segmented_cases import segmented_cases
 from qualms.report.site.telling_items import telling_items
@@ -45,6 +46,10 @@ def two_classes(n=40, *, thumbnails=True):
             light[:, None, None, None], (n, 8, 8, 3)
         ).copy()
     return arrays
+
+
+def no_thumbnails(shown):
+    return [""] * sum(len(items.rows) for items in shown)
 
 
 def names_of(group):
@@ -119,7 +124,7 @@ def circle(n=30, *, classes=5):
 def test_queries_stand_with_their_nearest_neighbours():
     arrays = circle()
     arrays["target"][0] = 3  # none of its neighbours has this class
-    value = query_gallery(predictions.build(arrays), no_pictures)
+    value = query_gallery(predictions.build(arrays), no_thumbnails)
     certain, uncertain, mistakes = value["groups"]
     assert names_of(certain) == [f"<b>query {i}" for i in range(12)]
     assert names_of(uncertain) == [f"<b>query {i}" for i in range(29, 17, -1)]
@@ -133,12 +138,143 @@ def test_queries_stand_with_their_nearest_neighbours():
 
 
 def test_a_gallery_of_two_items_has_one_neighbour_each():
-    value = query_gallery(predictions.build(circle(2, classes=1)), no_pictures)
+    value = query_gallery(predictions.build(circle(2, classes=1)), no_thumbnails)
     certain, _, mistakes = value["groups"]
     assert [len(tile["neighbours"]) for tile in certain["tiles"]] == [1, 1]
     assert mistakes["tiles"] == []
-    with pytest.raises(ValueError, match="fewer than two items"):
-        query_gallery(predictions.build(circle(1)), no_pictures)
+    with pytest.raises(ValueError, match="at least two items of a known class"):
+        query_gallery(predictions.build(circle(1)), no_thumbnails)
+
+
+def test_upstream_items_are_neither_queries_nor_neighbours():
+    arrays = {**circle(12, classes=3), "upstream": np.arange(12) % 2 == 0}
+    value = query_gallery(predictions.build(arrays), no_thumbnails)
+    names = {
+        each["name"]
+        for group in value["groups"]
+        for tile in group["tiles"]
+        for each in (tile, *tile["neighbours"])
+    }
+    assert names == {f"<b>query {i}" for i in range(1, 12, 2)}
+
+
+def angles(degrees, words, name, **more):
+    """Embeddings at these angles, of these classes; the first ones most certain."""
+    angle = np.radians(degrees)
+    n = len(angle)
+    return {
+        "embedding": np.stack([np.cos(angle), np.sin(angle)], 1).astype(np.float32),
+        "target": np.array(words),
+        "uncertainty/mine": np.arange(n, dtype=np.float32),
+        "item": np.array([f"{name} {i}" for i in range(n)]),
+        **more,
+    }
+
+
+def own_neighbours_mislead(**more):
+    """Queries that are right among one another; of two the gallery says otherwise."""
+    queries = angles([0, 5, 90, 95], ["owl", "owl", "cat", "cat"], "query", **more)
+    gallery = angles([-1, 7, 91, 170], ["owl", "cat", "cat", "dog"], "other", **more)
+    return predictions.build(queries), predictions.build(gallery)
+
+
+def test_neighbours_and_rightness_are_those_of_the_gallery():
+    queries, gallery = own_neighbours_mislead()
+    alone = query_gallery(queries, no_thumbnails)
+    assert all(tile["right"] for tile in alone["groups"][0]["tiles"])
+    value = query_gallery(queries, no_thumbnails, gallery=gallery)
+    certain, _, mistakes = value["groups"]
+    assert [tile["right"] for tile in certain["tiles"]] == [True, False, True, True]
+    assert names_of(mistakes) == ["query 1"]
+    (wrong,) = mistakes["tiles"]
+    assert [each["name"] for each in wrong["neighbours"]] == [
+        f"other {i}" for i in (1, 0, 2, 3)
+    ]
+    assert [each["lines"][0][1] for each in wrong["neighbours"]] == [
+        "cat",
+        "owl",
+        "cat",
+        "dog",
+    ]
+    assert [each["right"] for each in wrong["neighbours"]] == [
+        False,
+        True,
+        False,
+        False,
+    ]
+    assert wrong["lines"][0] == ("class", "owl")
+    assert "by cosine, in the gallery of 4 items, has its class" in value["about"]
+    assert "other items" not in value["about"]
+    results = score(queries, gallery=gallery, options=ScoreOptions(resamples=0))
+    assert results.row("recall_at_1").value == 0.75
+
+
+def test_a_gallery_of_one_item_is_the_neighbour_of_each_query():
+    queries = predictions.build(angles([0, 50], [4, 5], "query"))
+    one = predictions.build(angles([10], [5], "other"))
+    value = query_gallery(queries, no_thumbnails, gallery=one)
+    tiles = value["groups"][0]["tiles"]
+    assert [tile["right"] for tile in tiles] == [False, True]
+    assert [names_of({"tiles": tile["neighbours"]}) for tile in tiles] == [
+        ["other 0"],
+        ["other 0"],
+    ]
+    assert "in the gallery of 1 item, has" in value["about"]
+
+
+def test_one_query_has_neighbours_in_a_gallery_with_unknown_items():
+    query = predictions.build(angles([0], [1], "query"))
+    other = predictions.build(angles([0, 20, 40], [-1, 1, 0], "other"))
+    value = query_gallery(query, no_thumbnails, gallery=other)
+    (tile,) = value["groups"][0]["tiles"]
+    assert tile["right"]
+    assert names_of({"tiles": tile["neighbours"]}) == ["other 1", "other 2"]
+
+
+def test_a_gallery_that_the_scores_refuse_is_refused():
+    queries, gallery = own_neighbours_mislead()
+    with pytest.raises(ValueError, match="holds 4 of them, such as 'query 0'"):
+        query_gallery(queries, no_thumbnails, gallery=queries)
+    numbered = predictions.build(angles([0, 50], [4, 5], "query"))
+    with pytest.raises(ValueError, match="nobody knows which are the same"):
+        query_gallery(numbered, no_thumbnails, gallery=gallery)
+
+
+def lightness(address):
+    """The one shade of a small picture."""
+    png = base64.b64decode(address.partition(",")[2])
+    high = struct.unpack(">I", png[20:24])[0]
+    lines = np.frombuffer(zlib.decompress(png[41:-16]), np.uint8).reshape(high, -1)
+    (shade,) = set(lines[:, 1:].ravel().tolist())
+    return shade
+
+
+@pytest.mark.parametrize("pictured", ["both", "queries", "gallery", "neither"])
+def test_pictures_of_neighbours_are_those_of_the_gallery(pictured):
+    shades = np.array([10, 20, 30, 40], np.uint8)
+    files = own_neighbours_mislead()
+    arrays = [dict(each.arrays) for each in files]
+    for place, kind in enumerate(("queries", "gallery")):
+        if pictured in ("both", kind):
+            light = shades + 100 * place
+            arrays[place]["thumbnail"] = np.broadcast_to(
+                light[:, None, None, None], (4, 4, 4, 3)
+            ).copy()
+    queries, gallery = (
+        replace(each, arrays=more) for each, more in zip(files, arrays, strict=True)
+    )
+    value = query_gallery(queries, NO_DATA.thumbnails, gallery=gallery)
+    addresses = value["pictures"]
+    assert len(addresses) == 8
+    for tile in value["groups"][0]["tiles"]:
+        for each in (tile, *tile["neighbours"]):
+            kind, number = each["name"].split()
+            address = addresses[each["picture"]]
+            if pictured in ("both", {"query": "queries", "other": "gallery"}[kind]):
+                shade = shades[int(number)] + 100 * (kind == "other")
+                assert lightness(address) == shade
+            else:
+                assert address == ""
 
 
 def spheres(items=4, space=(6, 10, 12), *, classes=2, raters=2, draws=2):
@@ -288,7 +424,7 @@ def test_images_are_found_by_fingerprint_and_name(data):
         {**arrays, "item": names}, header={**header, "fingerprint": "another"}
     )
     assert ItemPictures(folder).images(other, [0, 1]) == {}
-    assert ItemPictures(folder).thumbnails(other, [0, 1]) == ["", ""]
+    assert ItemPictures(folder).thumbnails([ItemRows(other, [0, 1])]) == ["", ""]
 
 
 @pytest.fixture(scope="module")

@@ -36,6 +36,7 @@ def write_page(
     command: str = "",
     sources: Sequence[Path] = (),
     data: Path | None = None,
+    gallery: Path | None = None,
 ) -> None:
     """Write the page of scored files into one file that opens from disk.
 
@@ -46,13 +47,17 @@ def write_page(
         sources: Where the predictions are, one for each file. With them come the items
             that tell most, queries with their nearest neighbours, and segmentations.
         data: Folder of prepared datasets, for pictures of items.
+        gallery: Embeddings among which neighbours were sought for the scores, if not
+            among those of each file.
     """
     slugs: list[str] = []
     members = []
     paths: Sequence[Path | None] = sources or [None] * len(scored.results)
     for results, source in zip(scored.results, paths, strict=True):
         slugs.append(slug(results.name, slugs))
-        members.append(ScoredFile(slug=slugs[-1], results=results, path=source))
+        members.append(
+            ScoredFile(slug=slugs[-1], results=results, path=source, gallery=gallery)
+        )
     group = FileGroup(slug="files", files=tuple(members), comparison=scored.comparison)
     provenance = made_now(command)
     contents = SiteContents(

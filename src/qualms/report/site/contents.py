@@ -44,6 +44,8 @@ class ScoredFile:
     """Where the predictions are; None if they were passed as arrays."""
     val: Path | None = None
     """Validation predictions of the same run."""
+    gallery: Path | None = None
+    """Embeddings among which its neighbours were sought; None for its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

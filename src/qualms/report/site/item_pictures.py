@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,13 @@ CHANNELS = (1, 3)
 """Channels of images that can be shown as they are; of others it is the first."""
 
 
+class ItemRows(NamedTuple):
+    """Some items of a file."""
+
+    predictions: Predictions
+    rows: Sequence[int]
+
+
 class ItemPictures:
     """Finds pictures of items in a folder of prepared datasets."""
 
@@ -34,20 +41,28 @@ class ItemPictures:
         self._folders = {} if data is None else _folders(data)
         self._datasets: dict[str, Dataset | None] = {}
 
-    def thumbnails(self, predictions: Predictions, rows: Sequence[int]) -> list[str]:
-        """Return an address of a small picture of each item; "" where there is none."""
-        own = predictions.get("thumbnail")
-        if own is None:
-            images = self.images(predictions, rows)
-            pictures = {row: _flat(image) for row, image in images.items()}
-        else:
-            pictures = {row: own[row] for row in rows}
-        addresses: dict[int, str] = {}
+    def thumbnails(self, shown: Sequence[ItemRows]) -> list[str]:
+        """Return an address of a small picture of each item; "" where there is none.
+
+        Args:
+            shown: Items of one file, or of a file and its gallery, which then share
+                the room for thumbnails.
+        """
+        pictures = [picture for items in shown for picture in self._pictures(items)]
+        addresses: list[str] = []
         for side in SIDES:
-            addresses = {row: _address(each, side) for row, each in pictures.items()}
-            if sum(map(len, addresses.values())) <= BUDGET:
+            addresses = ["" if p is None else _address(p, side) for p in pictures]
+            if sum(map(len, addresses)) <= BUDGET:
                 break
-        return [addresses.get(row, "") for row in rows]
+        return addresses
+
+    def _pictures(self, items: ItemRows) -> list[NDArray[Any] | None]:
+        """Return a picture of each item; None where there is none."""
+        own = items.predictions.get("thumbnail")
+        if own is not None:
+            return [own[row] for row in items.rows]
+        images = self.images(items.predictions, items.rows)
+        return [_flat(images[row]) if row in images else None for row in items.rows]
 
     def images(
         self, predictions: Predictions, rows: Sequence[int]

@@ -24,6 +24,8 @@ class ItemSource:
     group: str
     """Its group: a benchmark with its variant, or the files of a user."""
     path: Path
+    gallery: Path | None = None
+    """Embeddings among which neighbours are sought; None for its own."""
     simulated: bool = False
 
 
@@ -37,7 +39,12 @@ def item_sources(
     """
     for file in contents.files:
         if file.path is not None and file.results.task in tasks:
-            yield ItemSource(label=file.results.name, group="Files", path=file.path)
+            yield ItemSource(
+                label=file.results.name,
+                group="Files",
+                path=file.path,
+                gallery=file.gallery,
+            )
     shown = [each for each in contents.benchmarks if each.report.task in tasks]
     # In turn, so that no benchmark takes the places of the others.
     for sources in zip_longest(*map(_of_benchmark, shown)):

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from qualms.predictions import read
 from qualms.report.site.contents import SiteContents
 from qualms.report.site.item_files import item_files
-from qualms.report.site.item_pictures import ItemPictures
+from qualms.report.site.item_pictures import ItemPictures, ItemRows
 from qualms.report.site.item_sources import (
     ItemSource,
     PageItems,
@@ -54,7 +54,8 @@ def _items(source: ItemSource, pictures: ItemPictures, key: str) -> PageItems | 
     try:
         predictions = read(source.path)
         value = telling_items(
-            predictions, lambda rows: pictures.thumbnails(predictions, rows)
+            predictions,
+            lambda rows: pictures.thumbnails([ItemRows(predictions, rows)]),
         )
     except (ValueError, LookupError, OSError) as error:
         return str(error)

@@ -1,8 +1,10 @@
 """A gallery of certain and uncertain queries with their nearest neighbours."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
 
-from qualms.predictions import read
+from qualms.predictions import Predictions, read
 from qualms.report.site.contents import SiteContents
 from qualms.report.site.item_files import item_files
 from qualms.report.site.item_pictures import ItemPictures
@@ -33,8 +35,9 @@ def neighbours(contents: SiteContents) -> Iterator[Page]:
     if not sources:
         return
     pictures = ItemPictures(contents.data)
+    read_gallery = cache(read)  # it may be that of every source
     shown = [
-        _queries(source, pictures, source_key("neighbours", number))
+        _queries(source, pictures, read_gallery, source_key("neighbours", number))
         for number, source in enumerate(sources[:MOST])
     ]
     yield Page(
@@ -48,12 +51,18 @@ def neighbours(contents: SiteContents) -> Iterator[Page]:
     )
 
 
-def _queries(source: ItemSource, pictures: ItemPictures, key: str) -> PageItems | str:
+def _queries(
+    source: ItemSource,
+    pictures: ItemPictures,
+    read_gallery: Callable[[Path], Predictions],
+    key: str,
+) -> PageItems | str:
     """Return the queries of a source, or why there are none."""
     try:
-        predictions = read(source.path)
         value = query_gallery(
-            predictions, lambda rows: pictures.thumbnails(predictions, rows)
+            read(source.path),
+            pictures.thumbnails,
+            gallery=None if source.gallery is None else read_gallery(source.gallery),
         )
     except (ValueError, LookupError, OSError) as error:
         return str(error)
