@@ -95,6 +95,8 @@ class BenchmarkReport:
     rows: tuple[RowFacts, ...] = ()
     table: ResultsTable = field(default_factory=ResultsTable, repr=False)
     """Every number of these datasets with its labels."""
+    unlisted: ResultsTable = field(default_factory=ResultsTable, repr=False)
+    """The numbers of other datasets, such as corrupted test items."""
     pairs: tuple[PairedScore, ...] = ()
     """The difference of every two rows, by each score."""
     tables: tuple[Table, ...] = ()
@@ -171,6 +173,7 @@ def benchmark_report(
     judged_rows = set(results.table.distinct("row"))
     variants = [v for v in results.variants if v.listed] or list(results.variants)
     names = [variant.name for variant in variants]
+    unlisted = [v.name for v in results.variants if v.name not in names]
     return BenchmarkReport(
         name=benchmark.name,
         title=benchmark.title,
@@ -183,6 +186,7 @@ def benchmark_report(
         variants=tuple(map(_variant_facts, variants)),
         rows=tuple(_row_facts(r) for r in plan.every_row if r.name in judged_rows),
         table=results.table.where(variant=names),
+        unlisted=results.table.where(variant=unlisted),
         pairs=tuple(p for p in results.pairs if p.labels["variant"] in names),
         tables=tuple(tables),
         figures=tuple(map(thinned, figures)),

@@ -9,10 +9,10 @@ import hashlib
 import io
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from qualms.atomic import replacing
 from qualms.evaluate.benchmark_results import Cost
 from qualms.evaluate.pairs import PairedDifference, PairedScore
+from qualms.labels import Label
 from qualms.report.benchmark_report import (
     BenchmarkReport,
     EffectAnswer,
@@ -60,7 +61,7 @@ _DAMAGE = (
     zipfile.BadZipFile,
 )
 """Errors that reading a damaged file may raise."""
-_OWN_FILES = ("table", "folder")
+_OWN_FILES = ("table", "unlisted", "folder")
 """Fields of a report that its folder holds."""
 
 
@@ -87,13 +88,17 @@ def read_report(folder: Path) -> BenchmarkReport:
     stored = _stored(folder)
     if stored is None:
         return replace(report_of_table(table), folder=folder)
-    return replace(stored, table=table, folder=folder)
+    names = [variant.name for variant in stored.variants]
+    unlisted = [name for name in table.distinct("variant") if name not in names]
+    return replace(stored, **_split(table, unlisted)._asdict(), folder=folder)
 
 
 def report_of_table(table: ResultsTable) -> BenchmarkReport:
     """Return what a results table says about its benchmark."""
     names = [str(name) for name in table.distinct("benchmark")]
     name = ", ".join(names) or "results"
+    of_severity = table.where(severity=table.distinct("severity"))
+    unlisted = of_severity.distinct("variant")
     facts = table.pivot(["variant", "dataset", "simulated"], []).rows
     rows = table.pivot(["row", "method", "pool"], []).rows
     return BenchmarkReport(
@@ -103,15 +108,27 @@ def report_of_table(table: ResultsTable) -> BenchmarkReport:
         variants=tuple(
             VariantFacts(str(variant), str(dataset or variant), simulated is True)
             for variant, dataset, simulated in facts
-            if variant is not None
+            if variant is not None and variant not in unlisted
         ),
         rows=tuple(
             RowFacts(str(row), str(row), str(method or ""), _pool(pool))
             for row, method, pool in rows
             if row is not None
         ),
-        table=table,
+        **_split(table, unlisted)._asdict(),
     )
+
+
+class _SplitTable(NamedTuple):
+    """Numbers of the datasets that pages list, and of the others."""
+
+    table: ResultsTable
+    unlisted: ResultsTable
+
+
+def _split(table: ResultsTable, unlisted: Sequence[Label]) -> _SplitTable:
+    listed = [v for v in {*table.column("variant")} if v not in unlisted]
+    return _SplitTable(table.where(variant=listed), table.where(variant=unlisted))
 
 
 def _pool(pool: object) -> int:

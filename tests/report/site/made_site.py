@@ -24,6 +24,7 @@ from qualms.report.figures import (
 from qualms.report.presented import report_of
 from qualms.report.site._read import contents_of_parts
 from qualms.report.site.contents import ScoredFile, SiteGap
+from qualms.results import ResultsTable, result
 from report.small_study import small_study
 
 HOSTILE = (
@@ -106,12 +107,42 @@ def drawing(name="figure_1", title="Every mark", label="a <b> name"):
     )
 
 
+def severities(label="frost"):
+    """Numbers of fog and another corruption at severities 1 and 3."""
+    numbers = []
+    for place, corruption in enumerate(("fog", label)):
+        for severity in (1, 3):
+            at = {
+                "variant": f"clinic_{corruption}_{severity}",
+                "corruption": corruption,
+                "severity": severity,
+            }
+            for which, row in enumerate("abdef"):
+                lost = 0.1 * severity + 0.02 * place
+                for name, subset, value in (
+                    ("accuracy", "in_domain", 0.9 - 0.1 * which),
+                    ("accuracy", "shifted", 0.9 - 0.1 * which - lost),
+                    ("brier", "shifted", 0.2 + 0.1 * which + lost),
+                    ("ood_auroc", "all", 0.5 + lost),
+                ):
+                    if name == "accuracy" and which > 1:
+                        continue
+                    labels = {**at, "row": row, "subset": subset, "score": name}
+                    bounds = {"low": value - 0.05, "high": value + 0.05}
+                    if name == "ood_auroc":
+                        labels["uncertainty"] = "entropy"
+                        bounds = {"no_interval": "one repeat"}
+                    numbers.append(result(labels, (value,), **bounds))
+    return ResultsTable.of(numbers)
+
+
 def report(label="Mine", title="My question", **more):
     """A judged benchmark as pages show it, with a figure of every mark."""
     made = report_of(small_study(label=label), command="qualms run mine")
     seconds = {("clinic", "a"): 5.0, ("clinic", "b"): 20.0}
     figures = (drawing(label=label),)
     made = replace(made, title=title, figures=figures, seconds_each=seconds)
+    made = replace(made, unlisted=severities(label))
     return replace(made, **more)
 
 

@@ -12,6 +12,7 @@ from importlib.resources import files
 
 FIRST = "base.js"
 _CHART = re.compile(r'data-chart="([a-z]+)"')
+_CALLED = re.compile(r"qualms\.charts\.([a-z]+)\(")
 _TEXT = re.compile(r'("(?:\\.|[^"\\])*")')
 
 
@@ -39,8 +40,10 @@ def chart_script(kind: str) -> str:
 
 
 def charts_of(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return the kinds of charts in the texts of pages."""
-    return tuple(sorted({kind for text in texts for kind in _CHART.findall(text)}))
+    """Return the kinds of charts in the texts of pages, and those that these call."""
+    kinds = {kind for text in texts for kind in _CHART.findall(text)}
+    called = {other for kind in kinds for other in _CALLED.findall(chart_script(kind))}
+    return tuple(sorted(kinds | called))
 
 
 @cache

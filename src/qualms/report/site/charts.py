@@ -26,6 +26,7 @@ def chart(  # noqa: PLR0913 - the parts of a figure
     title: str = "",
     caption: Child = None,
     downloads: tuple[Download, ...] = (),
+    by_source: Mapping[str, tuple[Download, ...]] = MappingProxyType({}),
     on_demand: bool = False,
     level: int = 3,
 ) -> Fragment:
@@ -38,6 +39,8 @@ def chart(  # noqa: PLR0913 - the parts of a figure
         title: Stands above it.
         caption: How it is read.
         downloads: Files that hold the same, such as a PDF.
+        by_source: Such files of each source that a reader chooses, by the name of its
+            data.
         on_demand: Whether its data are loaded when it comes into view.
         level: Level of the heading.
     """
@@ -49,14 +52,15 @@ def chart(  # noqa: PLR0913 - the parts of a figure
         element("ul", class_="readout"),
         element("p", class_="unseen", aria_live="polite"),
         element("div", caption, class_="caption") if caption else None,
-        _tools(TOOLS, downloads),
+        _tools(TOOLS, downloads, by_source),
         class_="chart",
         id=f"{name}-figure",
         data_chart=kind,
         data_spec=name,
     )
     data = DataFile(name=name, value=spec, on_demand=on_demand)
-    return Fragment(html=figure, data=(data,), downloads=downloads)
+    every = (*downloads, *(each for files in by_source.values() for each in files))
+    return Fragment(html=figure, data=(data,), downloads=every)
 
 
 def source_chart(

@@ -50,7 +50,7 @@ def method_table(report: BenchmarkReport, rows: Sequence[RowFacts]) -> Table:
         lines.append(
             TableLine(
                 labels=(
-                    _score_label(str(named.get("score", ""))),
+                    score_heading(str(named.get("score", ""))),
                     "all items" if subset == "all" else subset_label(subset),
                     labels_text(by),
                 ),
@@ -125,7 +125,8 @@ def _varies(numbers: ResultsTable, label: str) -> bool:
     )
 
 
-def _score_label(name: str) -> str:
+def score_heading(name: str) -> str:
+    """Return a score in words, with an arrow to where it is better."""
     function = getattr(scores, name, None)
     if not callable(function):
         return name

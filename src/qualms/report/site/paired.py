@@ -73,10 +73,18 @@ def score_words(score: PairedScore) -> tuple[str, str, str]:
     settings = {k: v for k, v in score.labels.items() if k not in hidden}
     subset = str(score.labels.get("subset", "all"))
     items = "all items" if subset == "all" else subset_label(subset)
+    return score.compared, settings_words(settings), items
+
+
+def settings_words(settings: Labels) -> str:
+    """Return settings of a score in words: names stand with numbers alone.
+
+    >>> settings_words({"uncertainty": "entropy", "alpha": 0.1})
+    'entropy, alpha=0.1'
+    """
     numbers = {k: v for k, v in settings.items() if isinstance(v, int | float)}
     texts = {k: v for k, v in settings.items() if k not in numbers}
-    by = ", ".join(filter(None, (values_text(texts), labels_text(numbers))))
-    return score.compared, by, items
+    return ", ".join(filter(None, (values_text(texts), labels_text(numbers))))
 
 
 def reference_table(compared: ComparedRows, reference: str) -> Table:

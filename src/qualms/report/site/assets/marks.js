@@ -18,7 +18,7 @@ const place = (scale, values) => values.map((value) => (value === null ? null : 
 qualms.marks.curve = (mark, frame, focus) => {
   const xs = place(frame.x, mark.x);
   const nodes = [];
-  if (mark.low && focus === mark.name) {
+  if (mark.low && (focus ? focus === mark.name : frame.bands)) {
     const inner = xs.map((_, i) => i).filter((i) => mark.low[i] !== null && mark.high[i] !== null);
     const there = inner.map((i) => `${xs[i].toFixed(1)},${frame.y(mark.high[i]).toFixed(1)}`);
     const back = inner.reverse().map((i) => `${xs[i].toFixed(1)},${frame.y(mark.low[i]).toFixed(1)}`);

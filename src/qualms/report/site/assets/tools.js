@@ -35,13 +35,13 @@ qualms.tools.of = (figure, key) => { for (const each of figure.querySelectorAll(
 /* Lets the reader choose one of `spec.sources`, and passes its data to `show`. */
 qualms.chooseSource = (spec, figure, show) => {
   let current = "";
-  const open = (key) => { current = key; qualms.tools.of(figure, key); qualms.load(key, (value) => { if (key === current) show(value); }); };
+  const open = (key) => { current = key; qualms.tools.of(figure, key); qualms.load(key, (value) => { if (key === current) show(value, key); }); };
   const groups = [...new Set(spec.sources.map((each) => each.group))];
   const option = (each) => qualms.html("option", { value: each.data }, each.label);
   const select = qualms.html("select", {}, ...groups.map((group) => qualms.html("optgroup", { label: group }, ...spec.sources.filter((each) => each.group === group).map(option))));
   select.addEventListener("change", () => open(select.value));
   open(select.value);
-  return qualms.html("label", { class: "source" }, "Predictions", select);
+  return qualms.html("label", { class: "source" }, spec.choice || "Predictions", select);
 };
 
 /* One SVG of what is drawn, with the colours that are on the screen. */
@@ -86,8 +86,8 @@ document.addEventListener("click", (event) => {
   if (!button) return;
   const figure = button.closest("figure");
   qualms.load(figure.dataset.spec, (spec) => {
-    if (button.dataset.tool === "csv") qualms.tools.save(`${figure.dataset.spec}.csv`, qualms.tools.csv(spec), "text/csv");
-    if (button.dataset.tool === "svg") qualms.tools.save(`${figure.dataset.spec}.svg`, qualms.tools.picture(figure), "image/svg+xml");
+    if (button.dataset.tool === "csv") qualms.tools.save(`${spec.file || figure.dataset.spec}.csv`, qualms.tools.csv(spec), "text/csv");
+    if (button.dataset.tool === "svg") qualms.tools.save(`${spec.file || figure.dataset.spec}.svg`, qualms.tools.picture(figure), "image/svg+xml");
     if (button.dataset.tool === "table") {
       const numbers = figure.querySelector(".numbers");
       if (numbers) numbers.remove(); else figure.append(qualms.tools.table(spec));

@@ -10,6 +10,7 @@ from qualms.report.site.costs import cost_section
 from qualms.report.site.leaderboard import leaderboard, main_tables
 from qualms.report.site.markup import Child, Html, element, link, name
 from qualms.report.site.page import Fragment, Page, fragment, section, slug
+from qualms.report.site.severity_curves import severity_figure
 from qualms.report.site.table_pages import PlacedTable, placed_tables
 from qualms.report.site.tables import signed_words
 from qualms.report.site.verdicts import benchmark_sentences, sentence_list
@@ -80,6 +81,10 @@ def _sections(
     if tables:
         board = leaderboard(shown, tables, shown.slug)
         yield section(f"{shown.slug}-leaderboard", "Leaderboard", board)
+    severity = severity_figure(shown, paper=paper)
+    if severity is not None:
+        title = "Every score against severity"
+        yield section(f"{shown.slug}-severity", title, severity)
     if report.figures:
         yield _figures(shown, paper=paper)
     yield from _answers(shown)

@@ -1,9 +1,10 @@
 // A figure of panels that hold marks. Panels are read with the pointer or with the arrow
 // keys; the read-out below shows every value at one place, so it prints as well.
+const MOST_BANDS = 4;
 qualms.charts.panels = (box, spec, figure) => {
   const readout = figure.querySelector(".readout");
   const speaker = figure.querySelector(".unseen");
-  let focus = null;
+  let focus = spec.focus || null;
   let active = 0;
   let share = spec.at;
   let frames = [];
@@ -14,17 +15,32 @@ qualms.charts.panels = (box, spec, figure) => {
   const series = () => [...new Set(spec.panels.flatMap((panel) => named(panel, ["curve", "point", "bar", "histogram", "cloud"]).map((mark) => mark.name)))];
   const curves = (panel) => named(panel, ["curve"]);
   const nearest = (mark, x) => mark.x.reduce((best, value, i) => (value !== null && mark.y[i] !== null && (best < 0 || Math.abs(value - x) < Math.abs(mark.x[best] - x)) ? i : best), -1);
-  const xAt = ({ x }) => { const [low, high] = x.range; return x.log ? low * (high / low) ** share : low + share * (high - low); };
+  const steps = ({ x }) => x.steps && x.ticks.map(([value]) => value);
+  const xAt = (panel) => {
+    const [low, high] = panel.x.range;
+    const at = panel.x.log ? low * (high / low) ** share : low + share * (high - low);
+    return panel.x.steps ? steps(panel).reduce((best, value) => (Math.abs(value - at) < Math.abs(best - at) ? value : best)) : at;
+  };
+  /* Goes along the axis: by a hundredth, with Shift by a tenth, and by steps where it has some. */
+  const go = (panel, sign, far) => {
+    if (!panel.x.steps) { share = Math.min(1, Math.max(0, share + sign * (far ? 0.1 : 0.01))); return; }
+    const [low, high] = panel.x.range;
+    const next = steps(panel)[steps(panel).indexOf(xAt(panel)) + sign];
+    if (next !== undefined) share = (next - low) / (high - low);
+  };
 
+  /* Bands lie below all curves, and words above them. */
+  const layer = (node) => (node.tagName === "text") - node.classList.contains("band");
   const drawPanel = (panel, number, width) => {
     const height = panel.picture ? width * panel.picture : Math.round(Math.min(320, Math.max(150, width * spec.aspect)));
     const labelled = width >= 430 && curves(panel).length > 1 && curves(panel).length <= 8;
     const right = panel.bare ? 2 : labelled ? Math.min(150, 22 + Math.max(...curves(panel).map((mark) => qualms.textWidth(mark.name)))) : 10;
     const frame = qualms.frame(panel, width, height, right);
     frame.base = panel.y.range[0];
+    frame.bands = spec.bands && curves(panel).length <= MOST_BANDS;
     const svg = qualms.svg("svg", { class: "q", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${spec.title}. ${panel.title}${panel.empty ? `. ${panel.empty}` : ""}`, tabindex: curves(panel).length ? 0 : null }, frame.group);
     if (panel.empty) svg.append(qualms.label(panel.empty, width - 8, { x: width / 2, y: height / 2, "text-anchor": "middle" }));
-    svg.append(clipped(panel, frame, panel.marks.flatMap((mark) => qualms.marks[mark.kind](mark, frame, focus)).sort((a, b) => (a.tagName === "text") - (b.tagName === "text"))));
+    svg.append(clipped(panel, frame, panel.marks.flatMap((mark) => qualms.marks[mark.kind](mark, frame, focus)).sort((a, b) => layer(a) - layer(b))));
     if (labelled) svg.append(endLabels(panel, frame));
     frame.hover = qualms.svg("g", { class: "hover" });
     svg.append(frame.hover);
@@ -68,10 +84,9 @@ qualms.charts.panels = (box, spec, figure) => {
     svg.addEventListener("focus", () => { active = number; hover(); });
     svg.addEventListener("keydown", (event) => {
       const names = series();
-      const step = event.shiftKey ? 0.1 : 0.01;
       const i = names.indexOf(focus);
-      if (event.key === "ArrowRight") share = Math.min(1, share + step);
-      else if (event.key === "ArrowLeft") share = Math.max(0, share - step);
+      if (event.key === "ArrowRight") go(panel, 1, event.shiftKey);
+      else if (event.key === "ArrowLeft") go(panel, -1, event.shiftKey);
       else if (event.key === "ArrowDown") choose(names[(i + 1) % names.length], number);
       else if (event.key === "ArrowUp") choose(names[(i - 1 + names.length) % names.length], number);
       else if (event.key === "Escape") choose(null, number);
@@ -85,11 +100,13 @@ qualms.charts.panels = (box, spec, figure) => {
   const choose = (name, number) => {
     if (name === focus) return;
     focus = name;
+    spec.focus = name;
     draw(sized);
     if (number !== undefined) box.querySelectorAll("svg")[number].focus();
   };
 
   const hover = () => {
+    spec.at = share;
     spec.panels.forEach((panel, number) => {
       if (!curves(panel).length) return;
       const frame = frames[number];
