@@ -41,7 +41,8 @@ def served(task):
 def test_no_method_is_refused_on_its_task(task):
     before = torch.get_rng_state()
     for method in served(task):
-        check_run(spec(task, method), {"": data(task)})
+        epochs = 1 if find("methods", method)().trains else 0
+        check_run(spec(task, method, epochs=epochs), {"": data(task)})
     assert torch.equal(torch.get_rng_state(), before)
 
 
