@@ -72,6 +72,12 @@ def _toml(what: str, text: str, kind: Kind, says: str) -> Mistake:
     return _own(what, {**PICTURES, "own.toml": text}, kind, says, source="own.toml")
 
 
+def _corrupted(what: str, options: str, says: str) -> Mistake:
+    """Return a mistake in the options for corruptions, which is refused."""
+    options = f"{QUICK} {options}"
+    return _own(what, PICTURES, "refused", says, source="pictures", options=options)
+
+
 FOLDERS = (
     _own(
         "names a folder that is missing",
@@ -378,4 +384,37 @@ TOML = (
     ),
     _toml("names no data in TOML", "seeds = [1]\n", "refused", "must name the data"),
 )
-MISTAKES = (*FOLDERS, *TABLES, *MASKS, *TOML)
+CORRUPTIONS = (
+    _corrupted(
+        "writes a corruption with a hyphen",
+        "--corrupt gaussian-noise",
+        "Did you mean 'gaussian_noise'?",
+    ),
+    _corrupted(
+        "asks for severity 0, which is the items as they are",
+        "--corrupt fog --severity 0-5",
+        "severities must lie in 1 to 5",
+    ),
+    _corrupted(
+        "names a severity and no corruption",
+        "--severity 1-3",
+        "name corruptions with --corrupt",
+    ),
+    _corrupted(
+        "leaves only a comma of the corruptions",
+        "--corrupt ,",
+        "corruptions must name at least one",
+    ),
+    _corrupted(
+        "corrupts pictures of 8 pixels in a way that needs more",
+        "--corrupt patient_motion",
+        "needs images of at least 16 pixels",
+    ),
+    _toml(
+        "writes severities as on the command line in TOML",
+        'from = "pictures"\ncorrupt = ["fog"]\nseverity = "1-5"\n',
+        "refused",
+        "must be a list such as [1, 3, 5]",
+    ),
+)
+MISTAKES = (*FOLDERS, *TABLES, *MASKS, *TOML, *CORRUPTIONS)

@@ -48,6 +48,11 @@ def test_every_corruption_is_applied_at_every_severity():
     assert len(applied_corruptions(["fog"], (), (28, 28))) == 5
 
 
+def test_images_too_small_are_refused_at_all_severities_too():
+    with pytest.raises(ValueError, match="needs images of at least 16 pixels"):
+        applied_corruptions(["patient_motion"], (), (8, 8))
+
+
 def test_images_that_are_too_small_are_refused_before_anything_runs():
     with pytest.raises(
         ValueError, match=r"'ghosting' needs images of at least 16 .*8 x 8"

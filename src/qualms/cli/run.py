@@ -156,7 +156,7 @@ def run(
         methods=parse_names(methods),
         seeds=parse_seeds(seeds),
         options=parse_options(option or []),
-        corruptions=parse_names(corrupt),
+        corruptions=parse_names(corrupt, "corruptions"),
         severities=parse_severities(severity),
         network=network,
         frozen=frozen,

@@ -34,15 +34,14 @@ def applied_corruptions(
         LookupError: If a word stands for nothing.
         ValueError: If images are of another kind, or too small.
     """
-    chosen = chosen_corruptions(words, axes=len(space))
-    for name in chosen:
-        for severity in severities:
-            checked(name, space, severity)
-    return tuple(
+    applied = tuple(
         AppliedCorruption(name, severity)
-        for name in chosen
+        for name in chosen_corruptions(words, axes=len(space))
         for severity in severities or SEVERITIES
     )
+    for name, severity in applied:
+        checked(name, space, severity)
+    return applied
 
 
 def chosen_corruptions(words: Iterable[str], *, axes: int) -> tuple[str, ...]:

@@ -232,10 +232,13 @@ def _with_corruptions(
     corrupt: str | Iterable[str],
     severity: str | int | Iterable[int],
 ) -> RunRequest:
-    names = parse_names(corrupt) if isinstance(corrupt, str) else tuple(corrupt)
+    if isinstance(corrupt, str):
+        corrupt = parse_names(corrupt, "corruptions")
     several = [severity] if isinstance(severity, int) else severity
     text = several if isinstance(several, str) else ",".join(map(str, several))
-    return replace(request, corruptions=names, severities=parse_severities(text))
+    return replace(
+        request, corruptions=tuple(corrupt), severities=parse_severities(text)
+    )
 
 
 def _whole_seeds(seeds: Iterable[int]) -> tuple[int, ...]:

@@ -168,16 +168,16 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     return tuple(seeds)
 
 
-def parse_names(text: str) -> tuple[str, ...]:
-    """Parse methods from a text such as map,gaussian.
+def parse_names(text: str, what: str = "methods") -> tuple[str, ...]:
+    """Parse names from a text such as map,gaussian; `what` they are, for messages.
 
     >>> parse_names("map, gaussian")
     ('map', 'gaussian')
     """
-    methods = tuple(filter(None, (part.strip() for part in text.split(","))))
-    if text and not methods:
-        raise ValueError(f"methods must name at least one, got {text!r}")
-    return methods
+    names = tuple(filter(None, (part.strip() for part in text.split(","))))
+    if text and not names:
+        raise ValueError(f"{what} must name at least one, got {text!r}")
+    return names
 
 
 def without_datasets(plan: RunPlan, keys: Collection[str]) -> RunPlan:
