@@ -8,6 +8,7 @@ Python that cannot be had is named there. The result is 1 where a smoke test fai
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -72,6 +73,24 @@ def build() -> Path:
     return wheel
 
 
+def wrong_tag(wheel_name: str, tags: list[str]) -> str:
+    """Return what is wrong with the tags of this commit, or ''.
+
+    A tag that names a version names that of the wheel.
+
+    >>> wrong_tag("qualms_bench-0.2.0-py3-none-any.whl", ["v0.1.0", "nice"])
+    'this commit has the tag v0.1.0, and the wheel is 0.2.0; tag it v0.2.0'
+    """
+    version = wheel_name.split("-")[1]
+    for tag in tags:
+        if re.fullmatch(r"v[0-9].*", tag) and tag != f"v{version}":
+            return (
+                f"this commit has the tag {tag}, and the wheel is {version}; tag it"
+                f" v{version}"
+            )
+    return ""
+
+
 def write_bill() -> Path:
     """Write the bill of materials: every locked package with its hashes."""
     path = DIST / "bill-of-materials.json"
@@ -133,6 +152,8 @@ def main(pythons: list[str]) -> int:
     """Build a release, try it everywhere, and return 1 where that failed."""
     wheel = build()
     print(f"built {wheel.name}, {wheel.stat().st_size // 1024:,} kB")
+    if problem := wrong_tag(wheel.name, run("git", "tag", "--points-at").split()):
+        sys.exit(problem)
     print(f"wrote {write_bill().relative_to(ROOT)}")
     answers: dict[Trial, str] = {}
     for trial in trials(pythons, extras_of(wheel)):
