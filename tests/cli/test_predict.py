@@ -173,7 +173,7 @@ def test_weights_that_cannot_be_had_are_asked_for_as_a_file(place, monkeypatch, 
     monkeypatch.setattr(timm, "create_model", unreachable)
     given = ("--from", place / "items.csv", "--out", place / "x.npz")
     message = told(monkeypatch, capsys, "timm:resnet50", *given)
-    assert "cannot be had: no connection" in message
+    assert "cannot be loaded: no connection" in message
     assert "--weights FILE" in message
 
 
@@ -198,7 +198,7 @@ def test_a_hub_that_cannot_be_reached_is_not_asked_again_and_again(
     given = ("--from", place / "items.csv", "--out", place / "x.npz")
     name = "timm:test_vit.r160_in1k"
     message = told(monkeypatch, capsys, name, *given)
-    assert f"cannot be had: {closed_hub.ENDPOINT} cannot be reached" in message
+    assert f"cannot be loaded: {closed_hub.ENDPOINT} cannot be reached" in message
     assert "not in its cache; state the path of a file" in message
     assert asked == []
     assert not closed_hub.HF_HUB_OFFLINE

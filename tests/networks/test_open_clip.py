@@ -81,4 +81,4 @@ def test_pictures_are_embedded_as_by_open_clip(python, tmp_path):
     request[3] = "open_clip:ViT-B-32"
     done = asked(python, *request, "--weights", "laion2b_s34b_b79k", HF_ENDPOINT=hub)
     assert done.returncode == 2
-    assert f"cannot be had: {hub} cannot be reached" in done.stderr
+    assert f"cannot be loaded: {hub} cannot be reached" in done.stderr

@@ -134,7 +134,9 @@ def test_pretrained_weights_keep_the_classifier_or_say_why_not(whole, monkeypatc
     monkeypatch.setattr(timm, "create_model", fetched)
     check(network(weights="pretrained"), whole)
     part = Part(name=NAME, options={"weights": "pretrained"})
-    with pytest.raises(ValueError, match="cannot be had: no connection; state the pa"):
+    with pytest.raises(
+        ValueError, match="cannot be loaded: no connection; state the pa"
+    ):
         make_network(part, channels=1)
 
 

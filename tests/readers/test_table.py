@@ -89,11 +89,11 @@ def test_truth_values_need_no_names(tmp_path):
         ),
         (
             EYES,
-            {"prob": "p sick", "target": "patient", "positive": "C"},
-            "holds A, B, which are more than two classes",
+            {"prob": "p sick", "target": "picture", "positive": "7"},
+            "holds 7, 8, 9, which are more than two classes",
         ),
         (EYES, {"prob": "place"}, "row 0 must be a number, it is 'here'; correct it"),
-        (GERMAN, {"prob": "P krank"}, "it is '0,9'; say -o decimal=, if commas"),
+        (GERMAN, {"prob": "P krank"}, "it is '0,9'; say -o decimal=, if that"),
         (GERMAN, {"prob": "P krank", "decimal": "x"}, r"decimal must be \. or ,"),
         (
             EYES,
@@ -106,6 +106,23 @@ def test_truth_values_need_no_names(tmp_path):
             "no row of column 'place' is 'nowhere'; it holds here, there",
         ),
         (EYES, {"mean": "age", "positive": "sick"}, "say prob, too"),
+        (
+            "y;p\n1;0,9\n0;1.000\n",
+            {"prob": "p", "decimal": ","},
+            r"row 1 must be a number, it is '1\.000'; say -o decimal=\. if that",
+        ),
+        ("p\n90%\n", {"prob": "p"}, "it is '90%'; write a share, such as 0.25"),
+        ("p\n0.5\n90\n", {"prob": "p"}, "row 1 must be a probability .* it is 90; div"),
+        (
+            "y,p\n,0.3\n0,0.2\n",
+            {"prob": "p", "target": "y"},
+            "column 'y', row 0 is empty, so its class is not known; fill it",
+        ),
+        (
+            EYES,
+            {"prob": "p sick", "target": "truth", "positive": "sik"},
+            "holds sick, well, and positive is 'sik'; say one of them",
+        ),
         ("", {"prob": "p"}, "no rows below the names"),
         ("p,q\n", {"prob": "p"}, "no rows below the names"),
     ],
@@ -113,6 +130,14 @@ def test_truth_values_need_no_names(tmp_path):
 def test_what_cannot_be_read_is_answered(tmp_path, text, columns, message):
     with pytest.raises(PredictionsError, match=message):
         read(write(tmp_path, text), reader=table(**columns))
+
+
+def test_text_with_another_ending_is_refused(tmp_path):
+    path = write(tmp_path, VALUES, "list.tsv")
+    with pytest.raises(
+        PredictionsError, match=r"must be \.csv or \.parquet, got '\.tsv'"
+    ):
+        read(path, reader=table(mean="guess"))
 
 
 def test_a_list_of_a_clinic_is_converted_by_one_command(tmp_path):

@@ -29,7 +29,7 @@ class Corrupted:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """That of the stored array."""
+        """Shape of the stored array, which corruptions keep."""
         return self.stored.shape
 
     @property

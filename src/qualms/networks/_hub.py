@@ -25,7 +25,7 @@ class Hub(NamedTuple):
     is_reachable: bool
 
     def reason(self, error: Exception) -> str:
-        """Return why weights cannot be had, from the error of who asked for them.
+        """Return the reason for missing weights, from the error of the library.
 
         A library may raise its own error from that of the hub.
         """

@@ -85,6 +85,6 @@ def _created(open_clip: Any, name: str, weights: str) -> Any:
             )
         except (OSError, RuntimeError, ValueError, LookupError) as error:
             raise ValueError(
-                f"the weights {weights!r} of open_clip's {name!r} cannot be had:"
+                f"the weights {weights!r} of open_clip's {name!r} cannot be loaded:"
                 f" {hub.reason(error)}; give the path of a file with --weights"
             ) from error

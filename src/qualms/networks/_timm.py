@@ -188,7 +188,7 @@ def _pretrained(name: str, channels: int, options: Mapping[str, Any]) -> Any:
             return _created(name, channels, {**options, "pretrained": True})
         except (OSError, RuntimeError) as error:
             raise ValueError(
-                f"the pretrained weights of timm's {name!r} cannot be had:"
+                f"the pretrained weights of timm's {name!r} cannot be loaded:"
                 f" {hub.reason(error)}; state the path of a file in 'weights'"
                 " (--weights FILE), 'package:NAME' for those of an installed package,"
                 " or train from weights='random'"

@@ -147,13 +147,20 @@ def _parsed(cells: Sequence[str], decimal: str, is_text: bool) -> NDArray[Any]:
         return np.array(texts)
     for kind in (int, float):
         try:
-            return np.array([kind(text.replace(decimal, ".")) for text in texts])
+            return np.array([kind(with_point(text, decimal)) for text in texts])
         except (ValueError, OverflowError):
             continue
     flags = {"true": True, "false": False}
     if all(text.lower() in flags for text in texts):
         return np.array([flags[text.lower()] for text in texts])
     return np.array(texts)
+
+
+def with_point(text: str, decimal: str) -> str:
+    """Return a number with a decimal point; raise ValueError if it has another one."""
+    if decimal != "." and "." in text:
+        raise ValueError(text)  # 1.000 may be a thousand
+    return text.replace(decimal, ".")
 
 
 def is_prob(name: str) -> bool:

@@ -18,11 +18,13 @@ from numpy.typing import NDArray
 from qualms.predictions import PredictionsError
 from qualms.readers import ForeignContents, ForeignRequest, Reader
 from qualms.readers._columns import (
+    TABLES,
     Columns,
     as_class_names,
     class_contents,
     stored_columns,
     unread_note,
+    with_point,
 )
 from qualms.wording import plural
 
@@ -138,6 +140,11 @@ def _check(names: _Names) -> None:
 
 
 def _stored(names: _Names, path: Path) -> Columns:
+    if path.suffix.lower() not in TABLES:
+        raise PredictionsError(
+            f"a table must be {' or '.join(TABLES)}, got"
+            f" {path.suffix or 'no ending'!r}; give text the ending .csv"
+        )
     separator = _separator(names, path) if path.suffix.lower() == ".csv" else ","
     columns = stored_columns(
         path,
@@ -169,16 +176,28 @@ def _separator(names: _Names, path: Path) -> str:
 
 
 def _classes(names: _Names, columns: Columns) -> ForeignContents:
-    target = columns.get(names.target)
+    target = _truth(names, columns)
     if names.probs:
-        each = [_numbers(columns, name) for name in names.probs.values()]
+        each = [_shares(columns, name, names.decimal) for name in names.probs.values()]
         return class_contents(np.stack(each, axis=1), list(names.probs), target)
     if target is not None and target.dtype.kind == "b":
         # True is class 1, unless `positive` names the class as the table does.
         target = np.where(target, "true", "false") if names.positive else target * 1
-    prob = _numbers(columns, names.prob)
+    prob = _shares(columns, names.prob, names.decimal)
     classes = _two_classes(names, target)
     return class_contents(np.stack([1.0 - prob, prob], axis=1), classes, target)
+
+
+def _truth(names: _Names, columns: Columns) -> NDArray[Any] | None:
+    """Return the true classes; None if the table has none."""
+    target = columns.get(names.target)
+    if target is not None and target.dtype.kind == "U" and np.any(target == ""):
+        row = int(np.argmax(target == ""))
+        raise PredictionsError(
+            f"column '{names.target}', row {row} is empty, so its class is not known;"
+            " fill it, or leave the row out"
+        )
+    return target
 
 
 def _two_classes(names: _Names, target: NDArray[Any] | None) -> list[str]:
@@ -197,6 +216,11 @@ def _two_classes(names: _Names, target: NDArray[Any] | None) -> list[str]:
         matches = [name for name in classes if name.casefold() == positive.casefold()]
         positive = matches[0] if len(matches) == 1 else positive
     others = sorted(classes - {positive})
+    if len(others) == len(classes) == 2:
+        raise PredictionsError(
+            f"column '{names.target}' holds {listed}, and positive is"
+            f" {positive!r:.60}; say one of them"
+        )
     if len(others) > 1:
         raise PredictionsError(
             f"column '{names.target}' holds {listed}, which are more than two classes;"
@@ -210,7 +234,10 @@ def _values(names: _Names, columns: Columns) -> ForeignContents:
     if names.target:
         used["target"] = names.target
     return ForeignContents(
-        arrays={field: _numbers(columns, name) for field, name in used.items()}
+        arrays={
+            field: _numbers(columns, name, names.decimal)
+            for field, name in used.items()
+        }
     )
 
 
@@ -248,26 +275,39 @@ def _shifted(rule: str, columns: Columns) -> NDArray[Any]:
     )
 
 
-def _numbers(columns: Columns, name: str) -> NDArray[Any]:
+def _numbers(columns: Columns, name: str, decimal: str) -> NDArray[Any]:
     values = columns[name]
     if values.dtype.kind in "fiub":
         return values.astype(np.float64)
     texts = [str(value) for value in values.tolist()]
-    row = next(row for row, text in enumerate(texts) if not _is_number(text))
-    remedy = (
-        "say -o decimal=, if commas are decimal marks"
-        if _is_number(texts[row].replace(",", "."))
-        else "correct it, or leave the row out"
-    )
+    row = next(r for r, text in enumerate(texts) if not _is_number(text, decimal))
+    remedy = "correct it, or leave the row out"
+    if texts[row].endswith("%"):
+        remedy = "write a share, such as 0.25 for 25%"
+    elif _is_number(texts[row], other := "," if decimal == "." else "."):
+        remedy = f"say -o decimal={other} if that is the decimal mark"
     raise PredictionsError(
         f"column '{name}', row {row} must be a number, it is"
         f" {texts[row]!r:.60}; {remedy}"
     )
 
 
-def _is_number(text: str) -> bool:
+def _shares(columns: Columns, name: str, decimal: str) -> NDArray[Any]:
+    """Return probabilities; whether they are finite is checked with all arrays."""
+    values = _numbers(columns, name, decimal)
+    outside = (values < 0.0) | (values > 1.0)
+    if outside.any():
+        row = int(np.argmax(outside))
+        raise PredictionsError(
+            f"column '{name}', row {row} must be a probability from 0 to 1, it is"
+            f" {values[row]:g}; divide per cents by 100"
+        )
+    return values
+
+
+def _is_number(text: str, decimal: str) -> bool:
     try:
-        float(text)
+        float(with_point(text, decimal))
     except ValueError:
         return False
     return True

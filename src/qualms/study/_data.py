@@ -25,7 +25,7 @@ class Selection:
     label: str
     """The score of a trial of `qualms tune`, in words."""
     items: str
-    """Those items in words, e.g. "in-domain validation items"."""
+    """Validation items in words, e.g. "in-domain validation items"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
