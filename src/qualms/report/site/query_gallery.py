@@ -1,6 +1,6 @@
 """Certain and uncertain queries of embeddings, with their nearest neighbours."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -78,51 +78,22 @@ def query_gallery(
         gallery=None if gallery is None else candidates.embedding,
         k=NEIGHBOURS,
     )
-    place = {int(query): number for number, query in enumerate(asked)}
-    right = candidates.target[nearest.item] == queries.target[asked, None]
-    mistakes = [query for query in certain if not right[place[int(query)], 0]]
+    tiles = _Tiles(
+        queries=queries,
+        candidates=candidates,
+        place={int(query): number for number, query in enumerate(asked)},
+        nearest=nearest,
+        right=candidates.target[nearest.item] == queries.target[asked, None],
+        uncertainty=lambda query: (name, shown_number(uncertainty[query])),
+    )
+    mistakes = [query for query in certain if not tiles.is_right(int(query))]
     groups = {
         "Most certain queries": certain[:SHOWN],
         "Most uncertain queries": uncertain,
         "Most certain mistakes": np.array(mistakes[:SHOWN], np.int64),
     }
-    shown = np.unique(np.concatenate(list(groups.values())))
-    near = np.unique(nearest.item[[place[int(query)] for query in shown]])
-    pictured = _pictured((queries, shown), (candidates, near))
-    number_of = {each: number for number, each in enumerate(pictured)}
-
-    def tile(
-        items: _Items, item: int, *, is_right: bool, more: list[tuple[str, str]]
-    ) -> dict[str, Any]:
-        return {
-            "name": item_name(items.predictions, int(items.row[item])),
-            "right": is_right,
-            "picture": number_of[items, item],
-            "lines": [("class", items.class_name(item)), *more],
-        }
-
-    def query(item: int) -> dict[str, Any]:
-        number = place[item]
-        facts = [
-            (name, shown_number(uncertainty[item])),
-            *item_marks(predictions, int(queries.row[item])),
-        ]
-        neighbours = zip(
-            nearest.item[number], right[number], nearest.cosine[number], strict=True
-        )
-        return {
-            **tile(queries, item, is_right=bool(right[number, 0]), more=facts),
-            "neighbours": [
-                tile(
-                    candidates,
-                    int(other),
-                    is_right=bool(is_right),
-                    more=[("cosine", shown_number(cosine))],
-                )
-                for other, is_right, cosine in neighbours
-            ],
-        }
-
+    pictured = tiles.pictured(np.unique(np.concatenate(list(groups.values()))))
+    numbers = {each: number for number, each in enumerate(pictured)}
     sought = None if gallery is None else len(candidates.row)
     return {
         "about": _about(name, len(queries.row), len(certain), gallery=sought),
@@ -130,11 +101,82 @@ def query_gallery(
         "groups": [
             {
                 "title": title,
-                "tiles": [query(int(item)) for item in items],
+                "tiles": [tiles.query(int(item), numbers) for item in items],
                 "empty": "The nearest neighbour of each of them has their class.",
             }
             for title, items in groups.items()
         ],
+    }
+
+
+PictureNumbers = Mapping[tuple[_Items, int], int]
+"""Number of the picture of each item that is shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Tiles:
+    """Queries and their neighbours, as the page shows them."""
+
+    queries: _Items
+    candidates: _Items
+    place: Mapping[int, int]
+    """Row of `nearest` and `right` for each query that was asked."""
+    nearest: scores.Nearest
+    right: NDArray[np.bool_]
+    """True where a neighbour is of the class of the query."""
+    uncertainty: Callable[[int], tuple[str, str]]
+    """Returns the name and the value of the uncertainty of a query."""
+
+    def is_right(self, query: int) -> bool:
+        return bool(self.right[self.place[query], 0])
+
+    def pictured(self, shown: Index) -> list[tuple[_Items, int]]:
+        """Return the queries to show and their neighbours, each once."""
+        places = [self.place[int(query)] for query in shown]
+        near = np.unique(self.nearest.item[places])
+        return _pictured((self.queries, shown), (self.candidates, near))
+
+    def query(self, item: int, numbers: PictureNumbers) -> dict[str, Any]:
+        """Return the tile of a query with those of its neighbours."""
+        marks = item_marks(self.queries.predictions, int(self.queries.row[item]))
+        more = [self.uncertainty(item), *marks]
+        row = self.place[item]
+        neighbours = zip(
+            self.nearest.item[row],
+            self.right[row],
+            self.nearest.cosine[row],
+            strict=True,
+        )
+        return {
+            **_tile(
+                self.queries, item, numbers, is_right=self.is_right(item), more=more
+            ),
+            "neighbours": [
+                _tile(
+                    self.candidates,
+                    int(other),
+                    numbers,
+                    is_right=bool(is_right),
+                    more=[("cosine", shown_number(cosine))],
+                )
+                for other, is_right, cosine in neighbours
+            ],
+        }
+
+
+def _tile(
+    items: _Items,
+    item: int,
+    numbers: PictureNumbers,
+    *,
+    is_right: bool,
+    more: list[tuple[str, str]],
+) -> dict[str, Any]:
+    return {
+        "name": item_name(items.predictions, int(items.row[item])),
+        "right": is_right,
+        "picture": numbers[items, item],
+        "lines": [("class", items.class_name(item)), *more],
     }
 
 
