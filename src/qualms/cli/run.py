@@ -9,6 +9,15 @@ import typer
 
 from qualms.cli._complete import complete_benchmarks, complete_methods
 from qualms.cli._include import Include
+from qualms.cli._machines import (
+    Address,
+    Cpus,
+    Device,
+    Gpus,
+    Launcher,
+    Retries,
+    Workers,
+)
 
 
 def run(
@@ -64,35 +73,16 @@ def run(
             metavar="FOLDER|s3://BUCKET/PREFIX", help="Where runs and tables go."
         ),
     ] = "runs",
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes; one per GPU or core.")
-    ] = None,
-    device: Annotated[
-        str, typer.Option(help="auto, cpu, cuda, cuda:1, or cuda:0,1 for each run.")
-    ] = "auto",
+    workers: Workers = None,
+    device: Device = "auto",
     together: Annotated[
         int | None, typer.Option(min=1, help="Seeds that one process trains at once.")
     ] = None,
-    launcher: Annotated[
-        str, typer.Option(help="local, or ray: on the nodes of a Ray cluster.")
-    ] = "local",
-    address: Annotated[
-        str,
-        typer.Option(
-            metavar="HOST:PORT",
-            help="The Ray cluster; one of its own by default.",
-            show_default=False,
-        ),
-    ] = "",
-    cpus: Annotated[
-        float | None, typer.Option(help="Ray: cores of each process; 1 by default.")
-    ] = None,
-    gpus: Annotated[
-        float | None, typer.Option(help="Ray: GPUs of each process, e.g. 0.5.")
-    ] = None,
-    retries: Annotated[
-        int, typer.Option(help="New attempts after a process or node was lost.")
-    ] = 3,
+    launcher: Launcher = "local",
+    address: Address = "",
+    cpus: Cpus = None,
+    gpus: Gpus = None,
+    retries: Retries = 3,
     option: Annotated[
         list[str] | None,
         typer.Option("-o", help="epochs=3, method.rate=0.2, network.width=8 ..."),
