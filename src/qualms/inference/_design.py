@@ -11,13 +11,17 @@ from scipy.sparse.csgraph import connected_components
 from qualms.arrays import Array, Index
 from qualms.jit import jit
 
+LEAST_FREEDOM = 3.0
+"""Least degrees of freedom: smaller estimates are an accident of a few large values."""
+
 
 class Spread(NamedTuple):
     """The variance of a sum over independent units, and its degrees of freedom."""
 
     variance: float
     freedom: float
-    """Satterthwaite's degrees of freedom of `variance`."""
+    """Satterthwaite's degrees of freedom of `variance`, at least `LEAST_FREEDOM`, and
+    at most one less than `units`."""
     units: int
     """Number of independent units (clusters, or items)."""
 
@@ -124,7 +128,8 @@ class Design:
         freedom = 2.0 * variance**2 / left if left > 0.0 else float(units)
         if welch:
             freedom = min(freedom, self._welch(square, variance, part))
-        return Spread(variance, min(freedom, 1e9), units)
+        freedom = min(max(freedom, LEAST_FREEDOM), max(units - 1.0, 1.0))
+        return Spread(variance, freedom, units)
 
     def _welch(self, square: Array, variance: float, part: Index | None) -> float:
         kind = self.parts(part)

@@ -102,15 +102,16 @@ def _of_clusters(gaps: BinGaps, design: Design, cluster: Index) -> Array:
 
 def bin_ends(gaps: BinGaps, design: Design, level: float) -> tuple[float, float]:
     """Return the ends of the interval of an error that sums the gaps of bins."""
-    filled = _filled(design, len(gaps.cell))
-    noise = covariance(gaps, filled)
-    if gaps.tilt is not None and filled.units() < FEW_NESTED:
+    whole = filled(design, len(gaps.cell))
+    noise = covariance(gaps, whole)
+    if gaps.tilt is not None and whole.units() < FEW_NESTED:
         level = 1.0 - NESTED_SHARE * (1.0 - level)
     low, high = inverted_ends(gaps.total, noise, level)
     return low * gaps.factor, min(1.0, high * gaps.factor)
 
 
-def _filled(design: Design, items: int) -> Design:
+def filled(design: Design, items: int) -> Design:
+    """Return `design`, or that of independent items where it is of none."""
     return design if design.items == items else Design(items=items)
 
 
@@ -184,7 +185,7 @@ def smooth_ends(gaps: SmoothGaps, design: Design, level: float) -> tuple[float, 
     steps = 1 << (7 if len(residual) < 5_000 else 9)
     grid = on_grid(confidence, residual, steps)
     cell = np.minimum((confidence * steps + 0.5).astype(np.int64), steps)
-    noise = _grid_noise(BinGaps(cell, residual, grid), _filled(design, len(residual)))
+    noise = _grid_noise(BinGaps(cell, residual, grid), filled(design, len(residual)))
     alone = crossings(noise, tolerance=1e-4)
     around = crossings(grid + noise, tolerance=1e-4)
     size = float(crossings(grid[None], tolerance=1e-7)[0])

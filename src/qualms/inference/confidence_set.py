@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from qualms.arrays import Array, Flags
-from qualms.inference._design import Design
+from qualms.inference._design import LEAST_FREEDOM, Design
 from qualms.inference._few import ROUNDING, unseen_variance
 from qualms.inference._seeds import SeedNoise
-from qualms.inference.interval import LEAST_FREEDOM, mean_values
+from qualms.inference.interval import mean_values
 from qualms.scores import Better
 from qualms.scores.influence import Influence
 

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from scipy.special import stdtr
 
-from qualms.inference._design import Design, Spread
+from qualms.inference._design import LEAST_FREEDOM, Design, Spread
 from qualms.inference._few import (
     FEWEST_UNITS,
     ROUNDING,
@@ -15,7 +15,7 @@ from qualms.inference._few import (
     unseen_variance,
 )
 from qualms.inference._seeds import few_seeds, reach, seed_spread
-from qualms.inference.interval import LEAST_FREEDOM, joined_spread, mean_values
+from qualms.inference.interval import joined_spread, mean_values
 from qualms.scores.influence import Influence
 from qualms.scores.resampling import Difference
 

@@ -18,8 +18,14 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from qualms.arrays import Array, Index
-from qualms.inference._design import Design, Spread
-from qualms.inference._gaps import INVERTED, NORM_BOUND, bin_ends, smooth_ends
+from qualms.inference._design import LEAST_FREEDOM, Design, Spread
+from qualms.inference._gaps import (
+    INVERTED,
+    NORM_BOUND,
+    bin_ends,
+    filled,
+    smooth_ends,
+)
 from qualms.inference._seeds import few_seeds, reach, seed_spread
 from qualms.inference._shares import (
     effective_size,
@@ -31,6 +37,7 @@ from qualms.inference._shares import (
     student_quantile,
     wilson,
 )
+from qualms.inference._shift import shift_ends
 from qualms.scores import about
 from qualms.scores.influence import (
     BinGaps,
@@ -39,12 +46,11 @@ from qualms.scores.influence import (
     RareErrors,
     RateRatio,
     Scale,
+    Shifted,
     SmoothGaps,
     Strata,
 )
 
-LEAST_FREEDOM = 3.0
-"""Least degrees of freedom: smaller estimates are an accident of a few large values."""
 RARE = "exact binomial bound of the share of wrong items, of which there are few"
 FEW_SEEDS = "2 seeds do not show how far others may lie: 3 or more would"
 EXACT = "exact binomial bound: the score stands at the end of its range"
@@ -86,12 +92,12 @@ class _Pooled:
         """Return the spread of items and seeds together."""
         return joined_spread(self.spread, self.seeds)
 
-    def quantile(self, level: float, items: Spread | None = None) -> float:
+    def quantile(self, level: float) -> float:
         """Return the factor on the standard error of `total` at this level."""
-        items = items or self.spread
         if self.seeds.variance <= 0.0:
-            return student_quantile(level, items.freedom)
-        return reach(level, (items, self.seeds)) / math.sqrt(self.total().variance)
+            return student_quantile(level, self.spread.freedom)
+        parts = self.spread, self.seeds
+        return reach(level, parts) / math.sqrt(self.total().variance)
 
 
 def influence_of(score: Callable[..., Any], *arrays: ArrayLike) -> Influence | None:
@@ -196,6 +202,9 @@ def _constructed(
             return (1.0 - high, 1.0 - low) if exceedance.complement else (low, high)
         case RateRatio() as ratio:
             return rate_ratio_ends(ratio, design, level)
+        case Shifted() as shifted:
+            whole = filled(design, len(shifted.truth))
+            return shift_ends(shifted, influence.value, whole, level)
         case RareErrors() as rare:
             own = design if design.items == len(rare.wrong) else None
             shares = exact_interval(rare.wrong, design=own, level=level)
@@ -273,9 +282,11 @@ def _pooled(repeats: Sequence[Influence], design: Design, seeds: Spread) -> _Poo
     first = repeats[0]
     values = np.array([repeat.value for repeat in repeats])
     spreads = design.spread(mean_values(repeats), _part(repeats), welch=first.welch)
-    freedom = max(min(spreads.freedom, first.freedom), LEAST_FREEDOM)
-    spreads = spreads._replace(variance=spreads.variance * first.inflation)
-    spread = spreads._replace(freedom=freedom)
+    least = min(LEAST_FREEDOM, spreads.freedom)
+    spread = spreads._replace(
+        variance=spreads.variance * first.inflation,
+        freedom=max(min(spreads.freedom, first.freedom), least),
+    )
     value = float(values.mean())
     return _Pooled(value=value, spread=spread, seeds=seeds, first=first)
 
@@ -320,9 +331,7 @@ def _share(pooled: _Pooled, level: float) -> tuple[float, float]:
     # The variance over few clusters or seeds is uncertain: fewer effective items.
     if spread.units < _trials(pooled) or pooled.seeds.variance > 0.0:
         z = float(ndtri(0.5 + level / 2.0))
-        items = pooled.spread
-        least = items._replace(freedom=max(items.freedom, LEAST_FREEDOM))
-        size *= (z / pooled.quantile(level, least)) ** 2
+        size *= (z / pooled.quantile(level)) ** 2
     return wilson(pooled.value, size, level)
 
 

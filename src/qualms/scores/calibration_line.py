@@ -6,7 +6,7 @@ intercept below 0 that they are too high on the whole.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +18,13 @@ from qualms.jit import jit
 from qualms.scores._about import as_score
 from qualms.scores._sums import plain_dot
 from qualms.scores.arguments import FLOOR, flags, vector
-from qualms.scores.influence import Influence, few_of_a_kind, undefined
+from qualms.scores.influence import (
+    Influence,
+    Shifted,
+    few_errors,
+    few_of_a_kind,
+    undefined,
+)
 from qualms.scores.ties import ranked_items
 
 __all__ = [
@@ -47,6 +53,10 @@ SEPARATED = (
     "a threshold separates positive from negative items without an error, or all "
     "probabilities are the same: the slope has no value"
 )
+FEW_OFF_SIDE = (
+    "the slope rests on the items on the wrong side of 1/2, or on the right one: with "
+    "fewer than 5 of them no interval holds"
+)
 
 
 class CalibrationCurve(NamedTuple):
@@ -74,6 +84,7 @@ def _slope_influence(prob: ArrayLike, positive: ArrayLike) -> Influence:
     reason = _why_undefined(logits, truth)
     if reason:
         return undefined(reason)
+    few = few_errors((logits > 0.0) != truth)
     intercept, slope = _fitted(logits, truth)
     _, _, curvature = _logistic_loss(logits, truth, intercept, slope)
     inverse = np.asarray(np.linalg.inv(curvature), np.float64)
@@ -84,7 +95,8 @@ def _slope_influence(prob: ArrayLike, positive: ArrayLike) -> Influence:
         scale="linear",
         low=-math.inf,
         high=math.inf,
-        uncompared=few_of_a_kind(_smaller(truth)),
+        uncompared=few_of_a_kind(_smaller(truth)) or few,
+        reason=FEW_OFF_SIDE if few else "",
     )
 
 
@@ -140,8 +152,28 @@ def _intercept_influence(prob: ArrayLike, positive: ArrayLike) -> Influence:
         scale="linear",
         low=-math.inf,
         high=math.inf,
-        uncompared=few_of_a_kind(_smaller(truth)),
+        construction=Shifted(logits, truth),
+        uncompared=few_of_a_kind(_smaller(truth)) or few_errors((logits > 0) != truth),
     )
+
+
+def shift_root(
+    excess: Callable[[float], float],
+    logits: Array,
+    *,
+    near: tuple[float, float] = (0.0, 0.0),
+) -> float:
+    """Return the shift of `logits` at which `excess` grows above 0; nan if it never.
+
+    It is sought between the shifts `near` first.
+    """
+    from scipy.optimize import brentq
+
+    reach = float(np.abs(logits).max()) + math.log(len(logits)) + 1.0
+    for low, high in (near, (-reach, reach)):
+        if low < high and excess(low) < 0.0 < excess(high):
+            return float(brentq(excess, low, high, xtol=1e-12))
+    return math.nan
 
 
 @as_score(
@@ -248,6 +280,11 @@ def _logits_and_truth(prob: ArrayLike, positive: ArrayLike) -> tuple[Array, Flag
     return logit(np.clip(values, FLOOR, 1.0 - FLOOR)), truth
 
 
+def why_no_slope(prob: ArrayLike, positive: ArrayLike) -> str:
+    """Return why `calibration_slope` is undefined; '' if it is defined."""
+    return _why_undefined(*_logits_and_truth(prob, positive))
+
+
 def _why_undefined(logits: Array, truth: Flags) -> str:
     if truth.all() or not truth.any():
         return ONE_KIND
@@ -339,10 +376,4 @@ def _sums(logits: Array, truth: Flags, intercept: float, slope: float) -> Array:
 
 def _shift(logits: Array, truth: Flags) -> float:
     """Return the shift of logits that makes the mean probability the positive share."""
-    from scipy.optimize import brentq
-
-    def excess(shift: float) -> float:
-        return float((expit(logits + shift) - truth).sum())
-
-    reach = float(np.abs(logits).max()) + math.log(len(logits)) + 1.0
-    return float(brentq(excess, -reach, reach, xtol=1e-12))
+    return shift_root(lambda by: float((expit(logits + by) - truth).sum()), logits)

@@ -111,6 +111,15 @@ class RareErrors(NamedTuple):
     score."""
 
 
+class Shifted(NamedTuple):
+    """The shift of logits at which mean probability and share of positives agree."""
+
+    logits: Array
+    """(N,)"""
+    truth: Flags
+    """(N,) True for positive items."""
+
+
 class AboveNoise(NamedTuple):
     """An error that is above 0 even for a perfect model, because of noise."""
 
@@ -152,6 +161,7 @@ class Influence:
         | Exceedance
         | RateRatio
         | RareErrors
+        | Shifted
         | AboveNoise
         | None
     ) = None
@@ -246,16 +256,23 @@ def with_rare_errors(
     The loss of few items is luck. The loss of unseen items is bounded by the exact
     interval of their share, so that lucky and unlucky samples both have an interval.
     """
+    uncompared = few_errors(wrong)
+    if influence.reason or not uncompared:
+        return influence
+    return dataclasses.replace(
+        influence, construction=RareErrors(wrong, ends), uncompared=uncompared
+    )
+
+
+def few_errors(wrong: Flags) -> str:
+    """Return why rows with so few wrong, or right, items are not compared; else ''."""
     errors, items = int(wrong.sum()), len(wrong)
     few = min(errors, items - errors)
-    if influence.reason or few >= FEWEST_ERRORS:
-        return influence
-    kind = "wrong" if errors == few else "right"
-    return dataclasses.replace(
-        influence,
-        construction=RareErrors(wrong, ends),
-        uncompared=f"only {few} of {items} items are {kind}: which row is better "
-        f"cannot be told with fewer than {FEWEST_ERRORS}",
+    if few >= FEWEST_ERRORS:
+        return ""
+    return (
+        f"only {few} of {items} items are {'wrong' if errors == few else 'right'}: "
+        f"which row is better cannot be told with fewer than {FEWEST_ERRORS}"
     )
 
 

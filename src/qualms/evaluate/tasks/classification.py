@@ -1,5 +1,6 @@
 """Judging classification: proper scores, calibration, referral, and shift."""
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -51,6 +52,7 @@ from qualms.evaluate.subsets import (
 )
 from qualms.inference import Design
 from qualms.predictions import Predictions
+from qualms.scores.calibration_line import why_no_slope
 from qualms.wording import plural
 
 Fitted = (
@@ -354,9 +356,13 @@ def _entry(
     index: Index,
     settings: Mapping[str, str] | None = None,
 ) -> Entry:
-    return bound_entry(
+    entry = bound_entry(
         score, inputs, index, subset=subset, settings=settings, why=ONE_CLASS
     )
+    if score is not scores.calibration_slope or not math.isnan(entry.value):
+        return entry
+    arrays = entry.inputs()
+    return replace(entry, why=why_no_slope(arrays["prob"], arrays["positive"]))
 
 
 def _shift(predictions: Predictions, everyone: _Classified) -> Iterator[Entry]:
