@@ -178,13 +178,21 @@ def test_latex_is_balanced_and_escaped(columns, label):
     check_latex(latex_table(table(columns=columns, label=label, notes=(label,))))
 
 
+def test_control_characters_are_visible_in_latex():
+    text = latex_table(table(label="A\x00B\x1b[1mC\x7fD\x9b\xadE\xa0F|G"))
+    assert r"A?B?[1mC?D??E F\textbar{}G" in text
+    check_latex(text)
+
+
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX here")
-def test_latex_compiles(tmp_path):
-    body = latex_table(table(columns=14, label=HOSTILE))
+@pytest.mark.parametrize("label", [HOSTILE, "".join(map(chr, range(256))) + "αж…"])
+def test_latex_compiles(tmp_path, label):
+    body = latex_table(table(columns=14, label=label))
     page = tmp_path / "all.tex"
     page.write_text(
         "\\documentclass{article}\\usepackage{booktabs,graphicx}\n"
-        f"\\begin{{document}}\n{body}\\end{{document}}\n"
+        f"\\begin{{document}}\n{body}\\end{{document}}\n",
+        encoding="utf-8",
     )
     command = ["pdflatex", "-halt-on-error", page.name]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)

@@ -23,6 +23,10 @@ _ESCAPES = {
     "\\": r"\textbackslash{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "\N{NO-BREAK SPACE}": " ",
+    "«": r"$\ll$",
+    "»": r"$\gg$",
     "±": r"$\pm$",
     "↑": r"$\uparrow$",
     "↓": r"$\downarrow$",
@@ -31,6 +35,7 @@ _ESCAPES = {
     "\N{MINUS SIGN}": r"$-$",
     "\N{GREEK SMALL LETTER ALPHA}": r"$\alpha$",
     "\n": " ",
+    **dict.fromkeys("ÐÞðþ", "?"),  # LaTeX's own fonts lack them
 }
 
 
@@ -81,9 +86,9 @@ def _width(drawing: Drawing) -> str:
 
 def escaped(text: str) -> str:
     """Return `text` with what LaTeX would read as commands made plain."""
-    plain = "".join(_ESCAPES.get(letter, letter) for letter in text)
-    # LaTeX's own fonts lack most letters beyond Latin ones; it would stop at them.
-    return plain.encode("latin-1", errors="replace").decode("latin-1")
+    # LaTeX stops at control characters, and at most letters beyond Latin ones.
+    shown = (_ESCAPES.get(c, c if c.isprintable() else "?") for c in text)
+    return "".join(shown).encode("latin-1", errors="replace").decode("latin-1")
 
 
 def _caption(table: Table) -> str:
