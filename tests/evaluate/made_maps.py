@@ -108,7 +108,7 @@ def made_benchmark(**changes):
     )
 
 
-def make_map_runs(plan, out, skip=()):
+def make_map_runs(plan, out, skip=(), draws=None):
     """Write predictions of every run of a plan but those that `skip` names."""
     for spec in plan.runs:
         if spec.hash in skip:
@@ -116,15 +116,17 @@ def make_map_runs(plan, out, skip=()):
         for split in spec.splits:
             folder = out / plan.benchmark.name / spec.hash / "predictions"
             folder.mkdir(parents=True, exist_ok=True)
-            write_split(folder / split.replace("/", "~"), spec, split)
+            write_split(folder / split.replace("/", "~"), spec, split, draws)
 
 
-def write_split(folder, spec, split):
+def write_split(folder, spec, split, vary=None):
+    usual = "labels" if spec.method.name == "ssn" else "models"
     header = {
         "task": "segmentation",
         "dataset": spec.dataset.name,
         "split": split,
         "method": spec.method.name,
+        "draws": vary or usual,
         "seed": spec.seed,
     }
     seed = zlib.crc32(repr((spec.hash, split)).encode())

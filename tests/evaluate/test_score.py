@@ -195,9 +195,10 @@ def test_embedding_rows_follow_the_definitions():
     assert results.row("human_alignment").value == pytest.approx(expected)
 
 
-def segmentation(folder, seed=0, items=6, draws=4, method="tta"):
+def segmentation(folder, seed=0, items=6, draws=4, vary="models"):
     rng = np.random.default_rng(seed)
-    with predictions.SegmentationWriter(folder, header={"method": method}) as writer:
+    header = {"method": "punet", "draws": vary}
+    with predictions.SegmentationWriter(folder, header=header) as writer:
         for i in range(items):
             logits = rng.normal(0, 1, (draws, 2, 20, 20)) + 1.5 * (np.arange(20) > 9)
             probs = np.stack([logits[:, 0], -logits[:, 0]], 1)
@@ -245,14 +246,76 @@ def test_segmentation_folders_are_scored_item_by_item(tmp_path):
     assert found.value == pytest.approx(expected)
 
 
-def test_the_roles_of_ssn_hold_in_any_case(tmp_path):
-    plain, loud = (
-        qualms.score(segmentation(tmp_path / name, method=name), options=BARE)
-        for name in ("ssn", "SSN")
+def ncc_by_measure(results):
+    rows = [r for r in results.rows if (r.score, r.subset) == ("ncc", "all")]
+    return {row.settings["measure"]: row.value for row in rows}
+
+
+def test_measures_are_aleatoric_and_epistemic_by_what_the_draws_vary(tmp_path):
+    """Whatever the method is called: the folder is of a probabilistic U-Net."""
+    models, labels, unstated = (
+        qualms.score(segmentation(tmp_path / str(vary), vary=vary), options=BARE)
+        for vary in ("models", "labels", None)
     )
-    assert [row.settings for row in loud.rows] == [row.settings for row in plain.rows]
-    assert [row.value for row in loud.rows] == [row.value for row in plain.rows]
-    assert any("SSN: aleatoric is mutual information" in n for n in loud.notes)
+    by_formula = ncc_by_measure(unstated)
+    assert set(by_formula) == {"predictive", "expected_entropy", "mutual_information"}
+    assert ncc_by_measure(models) == {
+        "predictive": by_formula["predictive"],
+        "aleatoric": by_formula["expected_entropy"],
+        "epistemic": by_formula["mutual_information"],
+    }
+    assert ncc_by_measure(labels) == {
+        "predictive": by_formula["predictive"],
+        "aleatoric": by_formula["mutual_information"],
+        "epistemic": by_formula["expected_entropy"],
+    }
+    assert any("aleatoric is mutual information" in n for n in labels.notes)
+    assert any("does not say what its draws vary" in n for n in unstated.notes)
+    assert not any("draws" in note for note in models.notes)
+    said = qualms.score(tmp_path / "None", options=BARE, draws="labels")
+    assert ncc_by_measure(said) == ncc_by_measure(labels)
+    contradicted = qualms.score(tmp_path / "labels", options=BARE, draws="models")
+    assert ncc_by_measure(contradicted) == ncc_by_measure(labels)
+    assert any("states draws 'labels', which is used" in n for n in contradicted.notes)
+    with pytest.raises(predictions.PredictionsError, match="'draws' must be 'models'"):
+        qualms.score(tmp_path / "None", draws="lables")
+
+
+def test_validation_items_must_have_draws_of_the_same_kind(tmp_path):
+    folder = segmentation(tmp_path / "test", vary="labels")
+    val = segmentation(tmp_path / "val", seed=1, vary="models")
+    with pytest.raises(ValueError, match="the same kind of maps"):
+        qualms.score(folder, val=val)
+
+
+@pytest.mark.parametrize("vary", ["models", "labels", None])
+def test_the_epistemic_part_of_classes_follows_what_the_draws_vary(vary):
+    probs = np.random.default_rng(0).dirichlet([1, 1, 1], (6, 80))
+    arrays = {"probs": probs, "target": np.arange(80) % 3}
+    results = qualms.score(arrays, options=BARE, header={"draws": vary})
+    parts = scores.decompose(probs)
+    risk = 1.0 - scores.correct(probs, arrays["target"])
+    name = "epistemic" if vary else "mutual_information"
+    value = parts.aleatoric if vary == "labels" else parts.epistemic
+    row = results.row("aurc", uncertainty=name)
+    assert row.value == pytest.approx(scores.aurc(risk, value))
+    asks = [note for note in results.notes if "--draws models" in note]
+    assert len(asks) == (vary is None)
+
+
+def test_draws_are_stated_in_every_kind_of_file(tmp_path):
+    probs = np.random.default_rng(0).dirichlet([1, 1], (2, 20))
+    arrays = {"probs": probs, "target": np.arange(20) % 2}
+    for ending in (".npz", ".safetensors"):
+        path = tmp_path / f"file{ending}"
+        predictions.write(path, arrays, header={"draws": "labels"})
+        assert predictions.read(path).header.draws == "labels"
+    path = tmp_path / "file.csv"
+    one = {"prob": probs[0, :, 1], "target": arrays["target"]}
+    predictions.write(path, one, header={"draws": "models"})
+    assert predictions.read(path).header.draws == "models"
+    folder = segmentation(tmp_path / "folder", vary="labels")
+    assert predictions.read(folder).header.draws == "labels"
 
 
 def rewritten(folder, source, **changes):
@@ -376,7 +439,7 @@ def test_segmentation_without_validation_says_what_is_missing(tmp_path):
 def test_a_pool_of_plain_networks_has_the_measures_of_an_ensemble(tmp_path):
     kinds = []
     for draws in (1, 3):
-        folder = segmentation(tmp_path / str(draws), draws=draws, method="map")
+        folder = segmentation(tmp_path / str(draws), draws=draws)
         rows = qualms.score(folder, options=BARE).rows
         kinds.append({r.settings["measure"] for r in rows if r.score == "ncc"})
     assert kinds == [{"predictive"}, {"predictive", "aleatoric", "epistemic"}]

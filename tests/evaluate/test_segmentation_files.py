@@ -213,7 +213,7 @@ class TestDraws:
         draws = [1, 4, 2, 3, 5, 1]
         items = [disc_maps(row, draws=m) for row, m in enumerate(draws)]
         folder = written(tmp_path / "p", items)
-        results = qualms.score(folder, options=BARE)
+        results = qualms.score(folder, options=BARE, draws="models")
         measures = {row.settings.get("measure") for row in results.rows}
         assert measures >= {"predictive", "aleatoric", "epistemic"}
         patches = [

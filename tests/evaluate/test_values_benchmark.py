@@ -16,7 +16,7 @@ from qualms.benchmarks.values._entries import (
     drop_entry,
     gain_entry,
 )
-from qualms.benchmarks.values._rows import TYPES, type_of
+from qualms.benchmarks.values._rows import GUESTS, TYPES, type_of
 from qualms.evaluate import ScoreOptions
 from qualms.evaluate.benchmark import judge_plan
 from qualms.evaluate.segmented import (
@@ -134,9 +134,21 @@ def test_scores_have_the_settings_that_they_depend_on(judged):
 
 
 def test_a_number_says_which_type_its_measure_stands_for():
-    row = values().row("ssn")
-    assert [type_of(row, measure) for measure in ("PE", "MI", "EE")] == [*TYPES]
-    assert type_of(values().row("ttd"), "MI") == "EU"
+    ttd, ssn = (values().row(name) for name in ("ttd", "ssn"))
+    for row, draws in ((ttd, "labels"), (ssn, "labels"), (ssn, None)):
+        found = [type_of(row, measure, draws) for measure in ("PE", "MI", "EE")]
+        assert found == [*TYPES]
+    assert type_of(ssn, "MI", "models") == type_of(ttd, "MI", None) == "EU"
+    assert type_of(GUESTS[0], "MI", None) == "unstated"
+    assert type_of(GUESTS[0], "uncertainty/mine", None) == "PU"
+
+
+def test_types_follow_what_the_draws_vary_and_not_the_name_of_the_method(tmp_path):
+    plan = part(variants=(PLAN.variant("toy_a"),), rows=("ttd",))
+    make_map_runs(plan, tmp_path, draws="labels")
+    table = judge_plan(plan, tmp_path, options=BARE).table
+    for measure, kind in (("MI", "AU"), ("EE", "EU"), ("PE", "PU")):
+        assert table.where(measure=measure).distinct("type") == (kind,)
 
 
 def test_rows_compete_by_measure_whatever_its_type(judged):

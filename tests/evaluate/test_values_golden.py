@@ -114,7 +114,7 @@ def test_roles_of_ssn_are_swapped_as_in_the_golden_file():
     read = file_of((100,), "ssn")
     maps = measured_maps(map_kind(read), read.maps[0])
     for kind, measure in (("aleatoric", "MI"), ("epistemic", "EE")):
-        assert scores.uncertainty_type(measure, "ssn") == kind
+        assert scores.uncertainty_type(measure, "labels") == kind
         total = BALL["uncertainty_float64_recomputed"][measure]["sum"]
         assert maps[measure].sum(dtype=float) == pytest.approx(total, rel=1e-5)
 

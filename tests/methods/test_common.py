@@ -127,6 +127,9 @@ def test_predictions_fit_the_schema(name, task):
     assert made_of.task == task.name
     assert made_of.n == N
     assert set(method.select) == set(made_of.named("select"))
+    if made_of.draws > 1 and task.name in ("classification", "segmentation"):
+        kind = "labels" if name in ("ssn", "hetxl") else "models"
+        assert method.header["draws"] == kind
     if task.name != "segmentation":
         assert set(arrays) <= set(made_of.arrays)
     for array in arrays.values():

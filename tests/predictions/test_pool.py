@@ -133,6 +133,29 @@ def test_the_header_keeps_what_the_runs_share():
     assert (mixed.dataset, mixed.fingerprint) == ("eyepacs", "abc")
 
 
+@pytest.mark.parametrize(
+    ("stated", "draws", "pooled"),
+    [
+        ((None, None), 1, "models"),  # a plain network, trained twice
+        (("models", None), 1, "models"),
+        (("models", "models"), 3, "models"),
+        (("labels", "labels"), 3, None),  # models that draw labels vary both
+        ((None, None), 3, None),
+    ],
+)
+def test_a_pool_says_what_its_draws_vary_if_it_is_one_thing(stated, draws, pooled):
+    rng = np.random.default_rng(0)
+    runs = [
+        build(
+            {"probs": rng.dirichlet([1, 1], (draws, 5)), "target": [0, 1, 0, 1, 1]},
+            header={"draws": vary},
+        )
+        for vary in stated
+    ]
+    assert pool(runs).header.draws == pooled
+    assert pool(runs[:1]).header.draws == stated[0]
+
+
 def test_uncertainties_of_single_runs_are_left_out_with_a_note():
     a, b = made.classification(), made.classification(seed=1)
     shared = {"uncertainty/age": np.arange(made.N), "latitude": [0]}

@@ -415,7 +415,7 @@ def test_an_uncertainty_that_the_new_file_lacks_is_asked_for():
     several = qualms.refer(
         {"probs": draws, "target": clinic(200, 0)["target"]},
         budget=0.2,
-        options=ReferralOptions(uncertainty="epistemic"),
+        options=ReferralOptions(uncertainty="epistemic", draws="models"),
     )
     with pytest.raises(ValueError, match="needs several draws"):
         several.apply(unlabelled(clinic(20, 1)))

@@ -1,6 +1,7 @@
 """Check `qualms.refer`: the choice by brute force, the promise by simulation."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -432,11 +433,27 @@ def test_several_classes_have_accuracy_balanced_accuracy_and_nll():
         assert outcome.measure(name).kept.value == pytest.approx(expected)
     assert np.isnan(outcome.per_thousand.missed)
     other = qualms.refer(
-        items, budget=0.2, options=ReferralOptions(uncertainty="epistemic")
+        items,
+        budget=0.2,
+        options=ReferralOptions(uncertainty="epistemic", draws="models"),
     )
+    assert other.uncertainty.name == "mutual_information"
     assert other.threshold == pytest.approx(
         np.quantile(scores.decompose(probs).epistemic, 0.8, method="higher")
     )
+
+
+def test_the_epistemic_uncertainty_needs_to_know_what_the_draws_vary():
+    probs = np.random.default_rng(0).dirichlet([1, 1], (4, 200))
+    items = {"probs": probs, "target": np.arange(200) % 2}
+    wanted = ReferralOptions(uncertainty="epistemic", draws="labels")
+    plan = qualms.refer(items, budget=0.2, options=wanted)
+    assert plan.uncertainty.name == "expected_entropy"
+    expected = np.quantile(scores.decompose(probs).aleatoric, 0.8, method="higher")
+    assert plan.threshold == pytest.approx(expected)
+    assert plan.apply({"probs": probs}).refer.sum() == 40  # whatever its header says
+    with pytest.raises(ValueError, match=r"depends on what the draws vary.*--draws"):
+        qualms.refer(items, budget=0.2, options=replace(wanted, draws=None))
 
 
 def test_shares_of_independent_items_have_the_exact_interval():
@@ -667,7 +684,7 @@ THREE = {"target": [0, 1, 2], "probs": np.eye(3)}
             binary(),
             {"budget": 0.2},
             {"uncertainty": "epistemic"},
-            "epistemic uncertainty needs several draws",
+            "mutual_information uncertainty needs several draws",
         ),
         (
             binary(),
@@ -686,7 +703,7 @@ def test_an_unknown_uncertainty_is_answered_with_the_closest():
     items = binary() | {"uncertainty/distance": np.arange(400.0)}
     with pytest.raises(LookupError, match="Did you mean 'distance'"):
         qualms.refer(items, budget=0.2, options=ReferralOptions(uncertainty="distanse"))
-    with pytest.raises(LookupError, match="one of entropy, aleatoric, epistemic, got"):
+    with pytest.raises(LookupError, match="one of entropy, expected_entropy, mut"):
         qualms.refer(binary(), budget=0.2, options=OWN)
 
 

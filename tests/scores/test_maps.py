@@ -13,16 +13,16 @@ from scores.segmentation_items import GOLDEN, ball, tiles
 BALL = GOLDEN["A_3d_binary"]
 
 
-def maps_of(item, *, method=None):
+def maps_of(item, *, draws="models"):
     statistics = sufficient_statistics(item.probs)
     return uncertainty_maps(
-        statistics.mean_probs, statistics.expected_entropy, method=method
+        statistics.mean_probs, statistics.expected_entropy, draws=draws
     )
 
 
 @pytest.mark.parametrize("measure", ["PE", "EE", "MI"])
 def test_maps_of_the_ball_are_golden(measure):
-    role = UNCERTAINTY_TYPES["mc_dropout"][measure]
+    role = UNCERTAINTY_TYPES["models"][measure]
     actual = getattr(maps_of(ball(100)), role)
     golden = BALL["uncertainty_float64_recomputed"][measure]
     assert actual.sum() == pytest.approx(golden["sum"], rel=1e-9)
@@ -35,11 +35,9 @@ def test_maps_of_the_ball_are_golden(measure):
 def test_one_minus_the_maximum_response_of_the_ball_is_golden():
     first = ball(100).probs[:1]
     statistics = sufficient_statistics(first)
-    actual = uncertainty_maps(
-        statistics.mean_probs, statistics.expected_entropy, method="softmax"
-    )
+    actual = uncertainty_maps(statistics.mean_probs, statistics.expected_entropy)
     golden = BALL["one_minus_MSR_sample0"]
-    assert actual.predictive.sum() == pytest.approx(golden["sum"], rel=1e-9)
+    assert actual.max_softmax.sum() == pytest.approx(golden["sum"], rel=1e-9)
     assert actual.max_softmax.max() == pytest.approx(golden["max"], rel=1e-9)
 
 
@@ -78,21 +76,23 @@ def test_statistics_stored_in_half_precision_give_nearly_the_same_maps():
         np.testing.assert_allclose(a, b, atol=2e-3)
 
 
-def test_ssn_swaps_the_roles_of_its_measures():
-    plain, ssn = maps_of(ball(100)), maps_of(ball(100), method="ssn")
-    np.testing.assert_array_equal(ssn.predictive, plain.predictive)
-    np.testing.assert_array_equal(ssn.aleatoric, plain.epistemic)
-    np.testing.assert_array_equal(ssn.epistemic, plain.aleatoric)
+def test_draws_of_labels_swap_the_roles_of_the_measures():
+    models, labels = maps_of(ball(100)), maps_of(ball(100), draws="labels")
+    np.testing.assert_array_equal(labels.predictive, models.predictive)
+    np.testing.assert_array_equal(labels.aleatoric, models.epistemic)
+    np.testing.assert_array_equal(labels.epistemic, models.aleatoric)
 
 
-def test_the_type_of_a_measure_depends_on_the_method():
-    assert uncertainty_type("MI", "mc_dropout") == "epistemic"
-    assert uncertainty_type("MI", "a_method_of_tomorrow") == "epistemic"
-    assert uncertainty_type("EE", "ssn") == "epistemic"
-    assert uncertainty_type("EE", "SSN") == "epistemic"
-    assert uncertainty_type("MSR", "softmax") == "predictive"
-    with pytest.raises(LookupError, match=r"no measure 'EE' for 'softmax'\. Known"):
-        uncertainty_type("EE", "softmax")
+def test_the_type_of_a_measure_depends_on_what_the_draws_vary():
+    assert uncertainty_type("MI", "models") == "epistemic"
+    assert uncertainty_type("EE", "labels") == "epistemic"
+    assert uncertainty_type("MSR", "models") == "predictive"
+    assert uncertainty_type("EE", None) == "expected_entropy"
+    with pytest.raises(LookupError, match=r"no measure 'EX'\. Known: PE"):
+        uncertainty_type("EX", "models")
+    for refused in (uncertainty_type, lambda _, draws: maps_of(ball(1), draws=draws)):
+        with pytest.raises(ValueError, match="must be 'models' or 'labels', got 'ssn'"):
+            refused("MI", "ssn")
 
 
 def test_what_are_no_draws_is_refused():

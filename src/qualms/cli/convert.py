@@ -8,7 +8,7 @@ import typer
 from qualms.cli._complete import complete_readers
 from qualms.cli._include import Include
 from qualms.cli._outputs import refuse_overwriting
-from qualms.cli._raters import Raters
+from qualms.cli._raters import Background, Draws, Raters
 from qualms.wording import plural
 
 
@@ -31,6 +31,8 @@ def convert(
         ),
     ],
     raters: Raters = None,
+    draws: Draws = None,
+    background: Background = None,
     task: Annotated[
         str | None, typer.Option(help="What the arrays are, where that is unclear.")
     ] = None,
@@ -46,7 +48,7 @@ def convert(
     convert what needs options, or what should be kept.
     """
     from qualms.launch import check_options, options_of, parse_options
-    from qualms.predictions import check_destination, read, write
+    from qualms.predictions import check_destination, read, with_stated, write
     from qualms.shelf import find
 
     make = find("readers", layout)
@@ -54,7 +56,11 @@ def convert(
         layout, parse_options(option or []), options_of(make, shelf="readers")
     )
     refuse_overwriting([out], [source, *(raters or ())])
-    predictions = read(source, task=task, raters=raters or (), reader=make(**options))
+    predictions = with_stated(
+        read(source, task=task, raters=raters or (), reader=make(**options)),
+        draws=draws,
+        background=background,
+    )
     check_destination(out, task=predictions.task)
     path = write(out, predictions)
     for note in predictions.notes:

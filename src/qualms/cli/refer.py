@@ -7,6 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from qualms.cli._outputs import refuse_overwriting
+from qualms.cli._raters import Draws
 
 WITH_APPLY = {"file", "apply", "items", "logits", "seed", "as_json"}
 """Options that --apply takes."""
@@ -66,6 +67,7 @@ def refer(
         Path | None,
         typer.Option(help="Embeddings: seek neighbours among the items of this file."),
     ] = None,
+    draws: Draws = None,
     logits: Annotated[
         bool, typer.Option("--logits", help="The class scores are logits.")
     ] = False,
@@ -103,6 +105,7 @@ def refer(
         sensitivity=sensitivity,
         specificity=specificity,
         uncertainty=uncertainty,
+        draws=draws,
         logits=logits,
         gallery=gallery,
         by_group=by_group,

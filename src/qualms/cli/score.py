@@ -16,7 +16,7 @@ import typer
 from qualms.cli._complete import complete_scores
 from qualms.cli._include import Include
 from qualms.cli._outputs import refuse_overwriting
-from qualms.cli._raters import Raters
+from qualms.cli._raters import Background, Draws, Raters
 
 if TYPE_CHECKING:
     from qualms.evaluate import Scored, ScoreOptions
@@ -161,6 +161,8 @@ def score(
         bool, typer.Option("--map-at-r", help="Embeddings: also MAP@R.")
     ] = False,
     raters: Raters = None,
+    draws: Draws = None,
+    background: Background = None,
 ) -> None:
     """Score predictions files, with intervals.
 
@@ -208,6 +210,8 @@ def score(
         renormalise=renormalise,
         alpha=alpha or None,
         raters=raters or (),
+        draws=draws,
+        background=background,
     )
     with _progress(options, quiet=as_json) as watched:
         scored = scores_of(options=watched, force_val=force_val, gallery=gallery)

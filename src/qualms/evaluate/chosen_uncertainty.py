@@ -15,7 +15,7 @@ from qualms.wording import suggest
 
 LENGTH = "interval length"
 """Name of the uncertainty of a value that is the length of its interval."""
-COMPUTED = ("entropy", "epistemic", LENGTH)
+COMPUTED = ("entropy", "epistemic", "mutual_information", LENGTH)
 """Uncertainties that the package computes of predictions other than maps."""
 PATCH = "patch"
 """The aggregation of maps that the verdict uses."""

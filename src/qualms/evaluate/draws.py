@@ -6,6 +6,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms import scores
+from qualms.predictions import Header
+
+LABELS = "draws are labels: aleatoric is mutual information, epistemic expected entropy"
+UNSTATED = (
+    "the file does not say what its draws vary, so mutual_information and"
+    " expected_entropy are called by their formulas: --draws models (draws='models')"
+    " for an ensemble, dropout or test-time augmentation, whose mutual information is"
+    " epistemic; --draws labels for a network that draws label maps (SSN, probabilistic"
+    " U-Net, PHiSeg), whose mutual information is aleatoric; a pool of such networks"
+    " varies both"
+)
 
 # Probabilities in float64 at a time.
 _BLOCK = 1 << 18
@@ -25,3 +36,9 @@ def decomposed(probs: NDArray[Any]) -> scores.Decomposition:
         for start in range(0, items, step)
     ]
     return scores.Decomposition(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def draws_notes(header: Header) -> list[str]:
+    """Return a note on several draws, unless they are those of models."""
+    note = {None: UNSTATED, "labels": LABELS}.get(header.draws)
+    return [] if note is None else [note]

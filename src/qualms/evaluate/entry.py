@@ -245,6 +245,8 @@ class MapSlice:
     """(H, W) disagreement of the raters; nan where undefined."""
     uncertainty: Mapping[str, NDArray[np.float32]]
     """(H, W) uncertainty maps by measure."""
+    draws: str | None = None
+    """What draws vary, as the header of the predictions states it."""
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -70,6 +70,8 @@ MAIN: Mapping[str, Sequence[MainScore]] = {
         MainScore("ncc"),
         MainScore("ncc", {"measure": "aleatoric"}),
         MainScore("ncc", {"measure": "epistemic"}),
+        MainScore("ncc", {"measure": "expected_entropy"}),
+        MainScore("ncc", {"measure": "mutual_information"}),
         MainScore("stated_ace"),
         MainScore("aurc", _PATCH, beside=True),
         MainScore("ood_auroc", _PATCH),

@@ -67,6 +67,8 @@ def score(  # noqa: PLR0913 - the options of the command
     points: PointOptions | None = None,
     ordinal: bool | None = None,
     raters: Paths = (),
+    draws: str | None = None,
+    background: str | int | None = None,
 ) -> Results:
     """Return every score of a predictions file, with intervals, as `qualms score` does.
 
@@ -104,6 +106,12 @@ def score(  # noqa: PLR0913 - the options of the command
         ordinal: Classes are grades: also the quadratic kappa.
         raters: Folders with the label maps of raters, for a folder of predictions that
             another program wrote.
+        draws: What several draws vary, if the header does not say: "models" (ensembles,
+            dropout, test-time augmentation) or "labels" (networks that draw label maps,
+            such as SSN, probabilistic U-Nets and PHiSeg). Aleatoric and epistemic
+            measures depend on it.
+        background: Segmentation: the name or the number of the class that is
+            background, or "none", if the header does not say.
 
     `resamples` and the eight after it override `options`.
     """
@@ -121,7 +129,7 @@ def score(  # noqa: PLR0913 - the options of the command
         "ordinal": ordinal,
     }
     changes: dict[str, Any] = {k: v for k, v in arguments.items() if v is not None}
-    reader = SourceReader(task, logits, renormalise, alpha, raters)
+    reader = SourceReader(task, logits, renormalise, alpha, raters, draws, background)
     if isinstance(source, Estimator):
         source, header = estimator_arrays(source, X, y)
     elif X is not None or y is not None:
@@ -287,6 +295,8 @@ def score_files(  # noqa: PLR0913 - the options of the command
     names: str | Sequence[str] | None = None,
     alpha: float | Sequence[float] | None = None,
     raters: Paths = (),
+    draws: str | None = None,
+    background: str | int | None = None,
 ) -> Scored:
     """Score several files and compare them.
 
@@ -306,9 +316,13 @@ def score_files(  # noqa: PLR0913 - the options of the command
             of all but the first have the setting `alpha`.
         raters: Folders with the label maps of raters, for folders of predictions that
             another program wrote.
+        draws: What several draws vary, "models" or "labels", where a header states
+            nothing.
+        background: Segmentation: the name or the number of the class that is
+            background, or "none", where a header states nothing.
     """
     alpha, further = _first_and_further(alpha)
-    reader = SourceReader(task, logits, renormalise, alpha, raters)
+    reader = SourceReader(task, logits, renormalise, alpha, raters, draws, background)
     if alpha is not None:
         options = replace(
             options or ScoreOptions(), alpha=alpha, further_alphas=further

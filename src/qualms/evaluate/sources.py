@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from qualms.evaluate.entry import ScoreOptions
-from qualms.predictions import Frame, Header, Paths, Predictions, build, read
+from qualms.predictions import (
+    Frame,
+    Header,
+    Paths,
+    Predictions,
+    build,
+    read,
+    with_stated,
+)
 
 Source = str | Path | Mapping[str, Any] | Frame | Predictions
 LARGEST = 1e70
@@ -25,6 +33,10 @@ class SourceReader(NamedTuple):
     """Miscoverage; None unless the user stated it."""
     raters: Paths
     """Folders of raters' label maps, for files of other programs."""
+    draws: str | None = None
+    """What several draws vary, models or labels; None unless the user stated it."""
+    background: str | int | None = None
+    """The class that is background; None unless the user stated it."""
 
     def read(
         self, source: Source, header: Header | Mapping[str, Any] | None = None
@@ -74,10 +86,13 @@ def predictions_of(  # noqa: PLR0913 - the options of reading
     renormalise: bool = False,
     alpha: float | None = None,
     raters: Paths = (),
+    draws: str | None = None,
+    background: str | int | None = None,
 ) -> Predictions:
     """Return the predictions of `source`, read or built where necessary."""
+    stated: dict[str, Any] = {"draws": draws, "background": background}
     if isinstance(source, Predictions):
-        return source
+        return with_stated(source, **stated)
     options: dict[str, Any] = {
         "task": task,
         "logits": logits,
@@ -85,8 +100,8 @@ def predictions_of(  # noqa: PLR0913 - the options of reading
         "alpha": alpha,
     }
     if isinstance(source, (str, Path)):
-        return read(source, raters=raters, **options)
-    return build(source, header=header, **options)
+        return with_stated(read(source, raters=raters, **options), **stated)
+    return with_stated(build(source, header=header, **options), **stated)
 
 
 def refuse_huge(predictions: Predictions) -> None:

@@ -87,7 +87,10 @@ class Method:
         tasks: Tasks that the method serves.
         views: Augmented versions of each item in a batch (two for contrastive losses).
         select: Pooling rule of each select/<name> that `predict` returns.
-        header: Entries for the header of the predictions, e.g. {"alpha": 0.1}.
+        header: Entries for the header of the predictions, e.g. {"alpha": 0.1}. A method
+            with several draws says what they vary: {"draws": "models"} of one truth, as
+            dropout does, or {"draws": "labels"} that raters could have drawn, as a
+            probabilistic U-Net does. Aleatoric and epistemic measures depend on it.
     """
 
     build: Callable[[nn.Module, Task], nn.Module] = plain_head

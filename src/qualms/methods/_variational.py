@@ -79,6 +79,7 @@ def variational(noise: Noise, options: VariationalOptions) -> Method:
         predict=partial(passes, options.draws),
         groups=partial(_groups, options),
         epoch=partial(check_first_pass, Flipout),
+        header={"draws": "models"},
     )
 
 

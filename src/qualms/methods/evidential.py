@@ -80,6 +80,7 @@ def evidential(
         loss=partial(_loss, evidence, annealing, penalty),
         predict=partial(_predict, evidence, draws),
         tasks=frozenset({"classification", "regression", "segmentation"}),
+        header={"draws": "models"},
     )
 
 

@@ -91,6 +91,7 @@ def fsvi(
         predict=partial(_predict, draws),
         groups=_groups,
         tasks=frozenset({"classification", "regression", "embedding"}),
+        header={"draws": "models"},
     )
 
 

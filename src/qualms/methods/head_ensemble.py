@@ -46,6 +46,7 @@ def head_ensemble(*, heads: int = 10, smoothing: float = 0.0) -> Method:
         loss=partial(smoothed_loss, smoothing),
         predict=_predict,
         tasks=frozenset({"classification", "embedding"}),
+        header={"draws": "models"},
     )
 
 

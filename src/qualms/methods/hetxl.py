@@ -67,6 +67,7 @@ def hetxl(
         loss=partial(smoothed_loss, smoothing),
         predict=_predict,
         tasks=frozenset({"classification", "embedding"}),
+        header={"draws": "labels"},
     )
 
 

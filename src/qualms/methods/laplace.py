@@ -99,6 +99,7 @@ def laplace(
         predict=_predict,
         after=partial(_after, draws, curvature, mean),
         trained_as="map",
+        header={"draws": "models"},
     )
 
 

@@ -67,6 +67,7 @@ def mc_dropout(
         build=partial(_build, rate, place, projection, smoothing),
         loss=partial(smoothed_loss, smoothing) if smoothing else plain_loss,
         predict=partial(_predict, draws),
+        header={"draws": "models"},
     )
 
 

@@ -101,6 +101,7 @@ def rank1(
         predict=partial(passes, draws),
         groups=partial(_groups, fast_lr),
         epoch=partial(check_first_pass, _ScaledLayer),
+        header={"draws": "models"},
     )
 
 

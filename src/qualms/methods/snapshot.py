@@ -45,6 +45,7 @@ def snapshot(*, cycles: int = 5) -> Method:
         epoch=partial(_epoch, cycles),
         after=_after,
         selects=False,
+        header={"draws": "models"},
     )
 
 

@@ -90,6 +90,7 @@ def sngp(
         epoch=_epoch,
         after=_after,
         tasks=frozenset({"classification", "embedding"}),
+        header={"draws": "models"},
     )
 
 

@@ -104,6 +104,7 @@ def ssn(
         predict=predict,
         phase=lambda epoch: "correlated" if epoch >= mean_epochs else "independent",
         tasks=frozenset({"classification", "segmentation"}),
+        header={"draws": "labels"},
     )
 
 

@@ -73,6 +73,7 @@ def swag(
         epoch=partial(_epoch, start, rank),
         after=partial(_after, rank, draws),
         selects=False,
+        header={"draws": "models"},
     )
 
 

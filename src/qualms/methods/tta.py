@@ -45,7 +45,11 @@ def tta(*, flips: Flips | None = None, noise: Sequence[float] = (0.0, 0.1)) -> M
             "noise must be two standard deviations, the smaller one first, got "
             f"{tuple(noise)}"
         )
-    return Method(predict=partial(_predict, flips, noise), trained_as="map")
+    return Method(
+        predict=partial(_predict, flips, noise),
+        trained_as="map",
+        header={"draws": "models"},
+    )
 
 
 class _View(NamedTuple):

@@ -38,6 +38,7 @@ from qualms.predictions._record import (
 )
 from qualms.predictions._schema import array_field
 from qualms.predictions._segmentation import check_entropies
+from qualms.predictions._stated import Background, background_of, with_stated
 from qualms.predictions._tables import Frame
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "FORMAT",
     "LENGTH_TAKEN",
     "NO_TARGET",
+    "Background",
     "ForeignCases",
     "ForeignContents",
     "ForeignRequest",
@@ -59,6 +61,7 @@ __all__ = [
     "SegmentationWriter",
     "are_on_disk",
     "array_field",
+    "background_of",
     "build",
     "check_destination",
     "check_entropies",
@@ -72,5 +75,6 @@ __all__ = [
     "read_array",
     "reader_of",
     "same_items",
+    "with_stated",
     "write",
 ]

@@ -13,6 +13,8 @@ from qualms.predictions._schema import TASKS
 from qualms.wording import suggest
 
 FORMAT = 1
+# What draws may vary.
+DRAWS = ("models", "labels")
 # Rules that pool the draws of a `select/<name>` into one value per item.
 RULES = ("mean", "logmeanexp")
 # Most levels of nested mappings and lists in a header, and in one of its fields. The
@@ -33,9 +35,11 @@ class Header:
     one network. `select` has the pooling rule of each `select/<name>`: 'mean', or
     'logmeanexp' for negative log-likelihoods, whose pool is minus the logarithm of the
     mean likelihood. `uncertainty` names the `uncertainty/<name>` that scores judge
-    first, where there are several. `about` holds all other fields of a file. `seconds`
-    is for foreign files: runs state it in their folder, so that equal runs write equal
-    files.
+    first, where there are several. `draws` says what several draws vary: "models" of
+    one truth, or plausible "labels", and `background` which class of a segmentation is
+    background: its name or number, or "none". `about` holds all other fields of a file.
+    `seconds` is for foreign files: runs state it in their folder, so that equal runs
+    write equal files.
 
     >>> Header(dataset="eyepacs", split="test", seed=3).seed
     3
@@ -62,6 +66,8 @@ class Header:
     select: Mapping[str, str] = field(default_factory=dict)
     pooled: int | None = None
     uncertainty: str | None = None
+    draws: str | None = None
+    background: str | int | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -376,6 +382,14 @@ _CHECKS: dict[str, _Check] = {
         "a whole number from 1 on, or null",
     ),
     "uncertainty": _TEXT,
+    "draws": (
+        lambda v: v is None or v in DRAWS,
+        "'models' (an ensemble, dropout), 'labels' (SSN, probabilistic U-Net) or null",
+    ),
+    "background": (
+        lambda v: v is None or (isinstance(v, str) and v) or (_whole(v) and v >= 0),
+        "the name or the number of a class, 'none' or null",
+    ),
     "about": (_mapping, "a mapping of names to JSON values"),
 }
 _NAMES = tuple(_CHECKS)

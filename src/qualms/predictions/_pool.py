@@ -29,6 +29,7 @@ _DATA_FIELDS = (
     "alpha",
     "ignore",
     "classes",
+    "background",
 )
 
 
@@ -288,5 +289,18 @@ def _header(members: Sequence[Predictions]) -> Header:
             shared[field.name] = values[0]
     seconds = [h.seconds for h in headers if h.seconds is not None]
     shared["seconds"] = sum(seconds) if len(seconds) == len(headers) else None
+    shared["draws"] = _draws(members)
     shared["pooled"] = sum(header.pooled or 1 for header in headers)
     return Header(**shared)
+
+
+def _draws(members: Sequence[Predictions]) -> str | None:
+    """Return what the draws of a pool vary; None if that is not one thing.
+
+    Models of one draw each are draws of models. Models that draw labels vary both.
+    """
+    first = members[0].header.draws
+    if len(members) == 1:
+        return first
+    known = (m.header.draws or ("models" if m.draws == 1 else None) for m in members)
+    return "models" if set(known) == {"models"} else None

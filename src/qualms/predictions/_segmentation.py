@@ -21,6 +21,7 @@ from qualms.predictions._normal import (
     in_order,
 )
 from qualms.predictions._record import LazyMaps, Maps, Predictions
+from qualms.predictions._stated import check_background
 from qualms.predictions._values import RawArray, check_axes, normal_values
 
 # Rounding to half precision may raise a mean entropy this far above its bound.
@@ -99,6 +100,8 @@ def segmentation_form(
     form = form_of(first, form)
     with naming(source):
         check_class_names(predictions.header, None if form.regions else form.classes)
+        if not form.regions:
+            check_background(predictions.header, form.classes)
     # Files with one draw for every item have other measures than all others.
     draws = len(first.draw_labels)
     return replace(

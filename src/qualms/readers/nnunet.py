@@ -223,7 +223,7 @@ def _header(plans: Any, labels: LabelNames, draws: int) -> dict[str, Any]:
     if isinstance(plans.get("dataset_name"), str):
         header["dataset"] = plans["dataset_name"]
     if draws > 1:
-        header |= {"method": "ensemble", "pooled": draws}
+        header |= {"method": "ensemble", "pooled": draws, "draws": "models"}
     return header
 
 

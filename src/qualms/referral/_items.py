@@ -25,7 +25,7 @@ from qualms.evaluate.subsets import known_items
 from qualms.inference import joined_clusters
 from qualms.predictions import Predictions, inverse_norm, pool
 from qualms.referral._request import SHARE_SCORES
-from qualms.scores import Ranked, ranked_items
+from qualms.scores import Ranked, ranked_items, uncertainty_type
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -35,8 +35,10 @@ COMPUTED: Mapping[str, Mapping[str, str]] = {
     # In the order of `scores.decompose`.
     "classification": {
         "entropy": "entropy of the mean over draws of class probabilities, in nats",
-        "aleatoric": "mean over draws of the entropy of class probabilities, in nats",
-        "epistemic": "entropy of the mean over draws minus the mean entropy, in nats",
+        "expected_entropy": "mean over draws of the entropy of class probabilities, in"
+        " nats",
+        "mutual_information": "entropy of the mean over draws minus the mean entropy,"
+        " in nats",
     },
     "regression": {
         "std": "square root of the mean variance plus the variance of the draws' means",
@@ -45,6 +47,9 @@ COMPUTED: Mapping[str, Mapping[str, str]] = {
     "embedding": {"inverse_norm": "one over the length of the embedding"},
 }
 """Descriptions of the uncertainties that can be computed, by task and name."""
+ROLES = {"EE": "expected_entropy", "MI": "mutual_information"}
+"""Names of the measures that are aleatoric or epistemic, by what the draws vary."""
+PARTS = ("aleatoric", "epistemic")
 CERTAIN = 1e-9
 """Largest difference from 1 of a certain hit, which rounding explains."""
 ARRAYS = {
@@ -155,10 +160,10 @@ class ReferralItems:
 
 
 def read_for_referral(
-    source: Source, *, logits: bool, labelled: bool = True
+    source: Source, *, logits: bool, labelled: bool = True, draws: str | None = None
 ) -> Predictions:
     """Read `source`; raise unless a plan can be made from it or applied to it."""
-    predictions = predictions_of(source, logits=logits)
+    predictions = predictions_of(source, logits=logits, draws=draws)
     refuse_huge(predictions)
     if predictions.task not in COMPUTED:
         raise ValueError(
@@ -252,8 +257,11 @@ def uncertainty_source(predictions: Predictions, name: str | None) -> Uncertaint
     """
     computed, own = COMPUTED[predictions.task], own_uncertainties(predictions)
     lengths = (LENGTH,) if predictions.task == "regression" else ()
-    available = (*own, *computed, *lengths)
+    parts = PARTS if predictions.task == "classification" else ()
+    available = (*own, *computed, *parts, *lengths)
     name = chosen_uncertainty(predictions, available, requested=name or "")
+    if name in parts and name not in own:
+        name = _formula_of(predictions, name)
     if name in ("", *lengths) and name not in own:
         name = usual_uncertainty(predictions)
     if name in own:
@@ -264,6 +272,20 @@ def uncertainty_source(predictions: Predictions, name: str | None) -> Uncertaint
     return UncertaintySource(
         name=name, from_file=name in own, how=how, draws=predictions.draws
     )
+
+
+def _formula_of(predictions: Predictions, part: str) -> str:
+    """Return the measure that is aleatoric or epistemic in this file."""
+    draws = predictions.header.draws
+    if predictions.draws > 1 and draws is None:
+        raise ValueError(
+            f"{predictions.source}: the {part} uncertainty depends on what the draws"
+            " vary, and the header does not say; add --draws models (an ensemble,"
+            " dropout) or --draws labels (a network that draws labels), or name the"
+            f" formula, {' or '.join(ROLES.values())}"
+        )
+    of_part = {uncertainty_type(m, draws or "models"): n for m, n in ROLES.items()}
+    return of_part[part]
 
 
 def usual_uncertainty(predictions: Predictions) -> str:
@@ -411,8 +433,8 @@ def _array_of_file(predictions: Predictions, name: str) -> Array:
 def is_computable(predictions: Predictions, name: str) -> bool:
     """Return whether the uncertainty can be computed from the predictions."""
     missing = {
-        "aleatoric": predictions.draws == 1,
-        "epistemic": predictions.draws == 1,
+        "expected_entropy": predictions.draws == 1,
+        "mutual_information": predictions.draws == 1,
         "std": not _has_spread(predictions),
         "width": "lower" not in predictions.arrays,
     }

@@ -112,12 +112,15 @@ class ReferralOptions:
     specificity: float | None = None
     """Least share of the kept negatives (class 0) that must be found."""
     uncertainty: str | None = None
-    """entropy, aleatoric, epistemic, or the <name> of an array `uncertainty/<name>`;
-    for regression std, width, or the name of such an array or of a `select/<name>`.
-    None for the one that scores judge: that of the header, else the first of the
-    file's own."""
+    """entropy, aleatoric, epistemic, expected_entropy, mutual_information, or the
+    <name> of an array `uncertainty/<name>`; for regression std, width, or the name of
+    such an array or of a `select/<name>`. None for the one that scores judge: that of
+    the header, else the first of the file's own."""
     logits: bool = False
     """The class scores are logits; never guessed."""
+    draws: str | None = None
+    """What several draws vary, models or labels, where the header does not say;
+    aleatoric and epistemic depend on it."""
     gallery: Source | None = None
     """Embeddings: file whose items are searched for neighbours."""
     by_group: bool = False

@@ -31,7 +31,10 @@ def read_files(
     source: Source, on: Sequence[Source], options: ReferralOptions
 ) -> list[Predictions]:
     """Read `source` and the files `on`; raise unless they are of one kind."""
-    files = [read_for_referral(each, logits=options.logits) for each in (source, *on)]
+    files = [
+        read_for_referral(each, logits=options.logits, draws=options.draws)
+        for each in (source, *on)
+    ]
     _check_same_kind(files)
     return files
 

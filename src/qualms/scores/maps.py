@@ -25,25 +25,28 @@ __all__ = [
     "uncertainty_type",
 ]
 
-_OF_DRAWS = MappingProxyType({"PE": "predictive", "EE": "aleatoric", "MI": "epistemic"})
+DRAWS = ("models", "labels")
+"""What draws may vary."""
+_TOTAL = {"PE": "predictive", "MSR": "predictive"}
 
 UNCERTAINTY_TYPES: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
-        "softmax": MappingProxyType({"MSR": "predictive"}),
-        "map": MappingProxyType({"MSR": "predictive"}),
-        "mc_dropout": _OF_DRAWS,
-        "ensemble": _OF_DRAWS,
-        "tta": _OF_DRAWS,
-        "ssn": MappingProxyType(
-            {"PE": "predictive", "MI": "aleatoric", "EE": "epistemic"}
+        "models": MappingProxyType({**_TOTAL, "EE": "aleatoric", "MI": "epistemic"}),
+        "labels": MappingProxyType({**_TOTAL, "EE": "epistemic", "MI": "aleatoric"}),
+        "": MappingProxyType(
+            {**_TOTAL, "EE": "expected_entropy", "MI": "mutual_information"}
         ),
     }
 )
-"""Type of uncertainty of each measure by method (Kahl et al., 2024, section 4.3).
+"""Type of uncertainty of each measure by what the draws vary (Kahl et al., 2024,
+section 4.3 and appendix D).
 
 PE is the entropy of the mean prediction, EE the mean entropy of the draws, MI = PE - EE
-and MSR one minus the maximum softmax response. The draws of a stochastic segmentation
-network (SSN) *are* the ambiguity it sees, so their disagreement, MI, is aleatoric.
+and MSR one minus the maximum softmax response. Draws of "models" (an ensemble, dropout,
+test-time augmentation) disagree where the model is unsure of itself, so MI is
+epistemic. Draws of "labels" (a stochastic segmentation network, a probabilistic U-Net,
+PHiSeg) *are* the ambiguity that one model sees, so MI is aleatoric. Where it is not
+known (""), both are named after their formulas.
 """
 
 
@@ -91,13 +94,12 @@ def sufficient_statistics(probs: ArrayLike) -> Statistics:
 
 
 def uncertainty_maps(
-    mean_probs: ArrayLike, expected_entropy: ArrayLike, *, method: str | None = None
+    mean_probs: ArrayLike, expected_entropy: ArrayLike, *, draws: str = "models"
 ) -> UncertaintyMaps:
-    """Return predictive, aleatoric and epistemic maps by the roles of `method`.
+    """Return predictive, aleatoric and epistemic maps, by what the draws vary.
 
-    PE, EE and MI = PE - EE, unless `UNCERTAINTY_TYPES` gives `method` other roles (SSN
-    swaps aleatoric and epistemic; the plain softmax has MSR as predictive). MI is not
-    clipped: rounding may leave it just below zero.
+    PE, EE and MI = PE - EE; draws of "labels" swap the last two (`UNCERTAINTY_TYPES`).
+    MI is not clipped: rounding may leave it just below zero.
 
     Computed in float64, and cast to float32 at the end if `mean_probs` is float32. The
     probability of the most probable class is computed as one minus the others, so that
@@ -106,11 +108,13 @@ def uncertainty_maps(
     Args:
         mean_probs: Mean over draws (C, *space).
         expected_entropy: Mean entropy of the draws (*space).
-        method: Name of the method of the draws.
+        draws: "models" or "labels".
 
     >>> uncertainty_maps(np.array([[0.5], [0.5]]), np.array([0.6])).epistemic.round(3)
     array([0.093])
     """
+    if draws not in DRAWS:
+        raise ValueError(f"draws must be 'models' or 'labels', got {draws!r}")
     probs = np.asarray(mean_probs)
     single = probs.dtype == np.float32
     kind: np.dtype[np.floating[Any]] = np.dtype(np.float32 if single else np.float64)
@@ -120,27 +124,28 @@ def uncertainty_maps(
     names = ("mean_probs", "expected_entropy")
     check_same_space(names, total.shape, expected.shape)
     response = _one_minus_largest(probs)
-    maps = {"PE": total, "EE": expected, "MI": total - expected, "MSR": response}
-    roles = (_OF_DRAWS | _types(method)).items()
+    maps = {"PE": total, "EE": expected, "MI": total - expected}
     by_role: dict[str, Floats] = {
-        role: maps[measure].astype(kind, copy=False) for measure, role in roles
+        uncertainty_type(measure, draws): values.astype(kind, copy=False)
+        for measure, values in maps.items()
     }
     return UncertaintyMaps(**by_role, max_softmax=response.astype(kind, copy=False))
 
 
-def uncertainty_type(measure: str, method: str) -> str:
-    """Return whether `measure` is predictive, aleatoric or epistemic for `method`.
+def uncertainty_type(measure: str, draws: str | None) -> str:
+    """Return whether `measure` is predictive, aleatoric or epistemic.
 
-    Unknown methods are treated as methods with ordinary draws; "SSN" is "ssn".
+    `draws` says what the draws vary, "models" or "labels". If that is not known (None),
+    EE and MI are named after their formulas.
 
-    >>> uncertainty_type("MI", "ssn")
-    'aleatoric'
+    >>> uncertainty_type("MI", "labels"), uncertainty_type("MI", None)
+    ('aleatoric', 'mutual_information')
     """
-    types = _types(method)
+    if draws is not None and draws not in DRAWS:
+        raise ValueError(f"draws must be 'models' or 'labels', got {draws!r}")
+    types = UNCERTAINTY_TYPES[draws or ""]
     if measure not in types:
-        raise LookupError(
-            f"no measure {measure!r} for {method!r}. Known: {', '.join(types)}."
-        )
+        raise LookupError(f"no measure {measure!r}. Known: {', '.join(types)}.")
     return types[measure]
 
 
@@ -160,7 +165,3 @@ def _most_probable(draw: NDArray[Any]) -> Labels:
     for k in reversed(range(len(draw))):
         np.copyto(labels, k, where=draw[k] == top)
     return labels
-
-
-def _types(method: str | None) -> Mapping[str, str]:
-    return UNCERTAINTY_TYPES.get((method or "").lower(), _OF_DRAWS)

@@ -45,7 +45,7 @@ SCORES = {
     ),
 }
 """Main scores of each task."""
-USUAL = ("entropy", "epistemic", "interval length")
+USUAL = ("entropy", "epistemic", "mutual_information", "interval length")
 """Uncertainties that every method of a task has, by the label of their numbers."""
 DETECTED = {
     "classification": SummaryScore("ood_auroc", ENTROPY),

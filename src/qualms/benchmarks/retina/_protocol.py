@@ -135,6 +135,8 @@ def _patients(inside: Predictions, outside: Predictions) -> Patients:
     total, aleatoric, epistemic = (
         part.astype(np.float64, copy=False) for part in scores.decompose(draws)
     )
+    if inside.header.draws == "labels":
+        aleatoric, epistemic = epistemic, aleatoric
     return Patients(
         probs=scores.mean_probabilities(draws),
         target=np.concatenate([split.arrays["target"] for split in splits]),

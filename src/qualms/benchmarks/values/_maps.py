@@ -65,7 +65,9 @@ def _models(study: Study, variant: Variant, subset: str) -> list[ShownModel]:
     for row in study.results.plan.rows:
         maps = slices.get(row=row.name)
         if maps is not None:
-            measures = {type_of(row, name): name for name in maps.uncertainty}
+            measures = {
+                type_of(row, name, maps.draws): name for name in maps.uncertainty
+            }
             models.append(ShownModel(row.label, measures, maps))
     return models
 

@@ -9,7 +9,8 @@ pool.
 A row is judged once and gives the numbers of all its measures and aggregations. Each
 number has the labels that it depends on: Dice and GED none, NCC and ACE `measure`, and
 what ranks items `measure` and `aggregation`, for the aggregations of `Variant.only`.
-Its label `type` says what the measure stands for in this row: PU, AU or EU. A second
+Its label `type` says what the measure stands for, by the header of the predictions: PU,
+AU or EU. A second
 training states in its settings which row is the "first", and gives its Dice; its gain
 stands in the first row, for the settings of the row `<first>_queried` over the row
 `<first>_random`.
@@ -147,14 +148,16 @@ def _everything(cache: FileCache, repeat: Repeat, test: Predictions) -> Judgemen
     )
     row = repeat.line.row
     judgement = Judgement(
-        entries=tuple(_typed(e, row) for e in entries if _fits(e, repeat.line)),
+        entries=tuple(
+            _typed(e, row, test.header.draws) for e in entries if _fits(e, repeat.line)
+        ),
         design=design,
     )
     if repeat.part_of is not None:
         return judgement
     return replace(
         judgement,
-        scatters=tuple(_scatters(judged, row)),
+        scatters=tuple(_scatters(judged, row, test.header.draws)),
         slices=tuple(_slices(test, judged)),
         warnings=tuple(_warnings(fitted, repeat.line.variant)),
     )
@@ -191,11 +194,12 @@ def _fits(entry: Entry, line: Line) -> bool:
     )
 
 
-def _typed(entry: Entry, row: TableRow) -> Entry:
+def _typed(entry: Entry, row: TableRow, draws: str | None) -> Entry:
     """Return an entry with the type of uncertainty that its measure stands for."""
     if "measure" not in entry.settings:
         return entry
-    return replace(entry, labels={"type": type_of(row, entry.settings["measure"])})
+    kind = type_of(row, entry.settings["measure"], draws)
+    return replace(entry, labels={"type": kind})
 
 
 def _is_published(repeat: Repeat) -> bool:
@@ -296,7 +300,9 @@ def _gains(cache: FileCache, repeat: Repeat, judged: JudgedItems) -> Iterator[En
         )
 
 
-def _scatters(judged: JudgedItems, row: TableRow) -> Iterator[Scatter]:
+def _scatters(
+    judged: JudgedItems, row: TableRow, draws: str | None
+) -> Iterator[Scatter]:
     measured = judged.measured
     for subset, index in judged.subsets.items():
         summed = {
@@ -311,14 +317,15 @@ def _scatters(judged: JudgedItems, row: TableRow) -> Iterator[Scatter]:
         )
         for scatter in scatters:
             measure = scatter.settings.get("measure")
-            kind = {"type": type_of(row, measure)} if measure else {}
+            kind = {"type": type_of(row, measure, draws)} if measure else {}
             yield replace(scatter, settings={**scatter.settings, **kind})
 
 
 def _slices(test: Predictions, judged: JudgedItems) -> list[MapSlice]:
     disagreement = judged.measured.of("disagreement")
     maps = partial(measured_maps, map_kind(test))
-    return list(disputed_slices(test, disagreement, judged.subsets, maps))
+    slices = disputed_slices(test, disagreement, judged.subsets, maps)
+    return [replace(each, draws=test.header.draws) for each in slices]
 
 
 def _notes(plan: RunPlan, _options: ScoreOptions) -> tuple[str, ...]:

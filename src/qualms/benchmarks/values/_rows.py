@@ -1,8 +1,10 @@
 """Rows of the values benchmark: prediction models, alone and after active learning.
 
 A row is judged once, by every measure of uncertainty and every aggregation that its
-variant names (`Variant.only`). Its `measures` say which measure stands for which type:
-predictive (PU), aleatoric (AU) or epistemic (EU). All three are labels of its results.
+variant names (`Variant.only`). Its predictions state what their draws vary, and so
+which measure stands for which type: predictive (PU), aleatoric (AU) or epistemic (EU).
+All three are labels of its results. The `measures` of the paper's rows say so before
+there are predictions, since they query the pool.
 
 A second training has runs for each measure and aggregation, as these choose its items.
 """
@@ -11,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from qualms.labels import Labels
+from qualms.scores.maps import UNCERTAINTY_TYPES, uncertainty_type
 from qualms.spec import Part
 from qualms.study import GUEST, Stage, TableRow
 
@@ -21,6 +24,8 @@ EXTRA_AGGREGATIONS = ("quantile", "boundary", "object")
 """Aggregations that the paper does not have."""
 TYPES = ("PU", "AU", "EU")
 """Predictive, aleatoric and epistemic uncertainty."""
+UNSTATED = "unstated"
+_KINDS = {"predictive": "PU", "aleatoric": "AU", "epistemic": "EU"}
 
 _LEVEL = {"PU": "MSR"}
 _USUAL = {"PU": "PE", "AU": "EE", "EU": "MI"}
@@ -88,10 +93,9 @@ BEYOND = (
     ),
 )
 
-_PLAIN = replace(GUEST, settings={"measures": _USUAL})
 GUESTS = (
-    _PLAIN,
-    replace(_PLAIN, name="{method}_ensemble", label="{method} Ensemble", pool=MEMBERS),
+    GUEST,
+    replace(GUEST, name="{method}_ensemble", label="{method} Ensemble", pool=MEMBERS),
 )
 """Rows of a method that the benchmark does not have."""
 
@@ -150,14 +154,21 @@ BEYOND_NAMES = tuple(row.name for row in BEYOND)
 SECOND_NAMES = tuple(row.name for row in SECOND)
 
 
-def type_of(row: TableRow, measure: str) -> str:
-    """Return what a measure of a row stands for: PU, AU or EU.
+def type_of(row: TableRow, measure: str, draws: str | None) -> str:
+    """Return what a measure stands for, PU, AU or EU, by what the draws vary.
 
-    >>> type_of(PAPER_ROWS[-1], "MI")
-    'AU'
+    Where predictions do not state it, it is what the row declares, else unstated.
+
+    >>> type_of(PAPER_ROWS[1], "MI", "labels"), type_of(PAPER_ROWS[-1], "MI", None)
+    ('AU', 'AU')
     """
-    measures: Mapping[str, str] = row.settings.get("measures", {})
-    return next((kind for kind, name in measures.items() if name == measure), "PU")
+    if draws is None:
+        measures: Mapping[str, str] = row.settings.get("measures", {})
+        usual = UNSTATED if measure in _USUAL.values() and measure != "PE" else "PU"
+        return next((kind for kind, name in measures.items() if name == measure), usual)
+    if measure not in UNCERTAINTY_TYPES[draws]:
+        return "PU"  # of the method's own
+    return _KINDS[uncertainty_type(measure, draws)]
 
 
 def is_second(row: TableRow) -> bool:

@@ -21,8 +21,6 @@ R = TypeVar("R")
 
 OWN = "uncertainty/"
 """Prefix of measures that are the user's own maps or numbers."""
-SINGLE = "softmax"
-"""The method whose roles of maps apply to one draw of a network."""
 SMALL = 1 << 18
 """Fewest pixels of a file that is measured by other processes."""
 WORTHWHILE = 1 << 25
@@ -114,13 +112,9 @@ def map_kind(predictions: Predictions) -> MapKind:
     return MapKind(predictions.header, predictions.draws)
 
 
-def map_roles(kind: MapKind) -> str:
-    """Return the method whose table gives the role of each map."""
-    method = (kind.header.method or "").lower()
-    if kind.draws == 1 and method != "ssn":
-        return SINGLE
-    # A pool of plain networks is an ensemble.
-    return "ensemble" if method in (SINGLE, "map") else method
+def is_single(kind: MapKind) -> bool:
+    """Return whether all items have one draw of a network, and so one measure."""
+    return kind.draws == 1 and kind.header.draws != "labels"
 
 
 def measured_maps(kind: MapKind, maps: Maps) -> dict[str, Map]:
@@ -131,7 +125,7 @@ def measured_maps(kind: MapKind, maps: Maps) -> dict[str, Map]:
     measure = scores.region_maps if kind.header.regions else scores.uncertainty_maps
     uncertainty = measure(maps.mean_probs, maps.expected_entropy)
     own = {f"{OWN}{name}": values for name, values in maps.uncertainty.items()}
-    if map_roles(kind) == SINGLE:
+    if is_single(kind):
         return {"MSR": uncertainty.max_softmax, **own}
     return {
         "PE": uncertainty.predictive,

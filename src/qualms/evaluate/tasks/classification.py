@@ -29,7 +29,7 @@ from qualms.evaluate.drawings import (
     reliability_curve,
     whole_roc,
 )
-from qualms.evaluate.draws import decomposed
+from qualms.evaluate.draws import decomposed, draws_notes
 from qualms.evaluate.entry import (
     Curve,
     Entry,
@@ -221,11 +221,19 @@ def _classified(predictions: Predictions) -> _Classified:
 
 
 def _uncertainties(predictions: Predictions) -> dict[str, Array]:
-    """Return the entropy, its epistemic part (of several draws), and the file's own."""
+    """Return the entropy, its epistemic part (of several draws), and the file's own.
+
+    If it is not known what the draws vary, the part is the mutual information, and is
+    called so.
+    """
     parts = decomposed(predictions.arrays["probs"])
     values = {"entropy": parts.total}
     if predictions.draws > 1:
-        values["epistemic"] = parts.epistemic
+        draws = predictions.header.draws
+        if draws == "labels":
+            values["epistemic"] = parts.aleatoric
+        else:
+            values[scores.uncertainty_type("MI", draws)] = parts.epistemic
     return values | predictions.named("uncertainty")
 
 
@@ -473,6 +481,8 @@ def _notes(
     predictions: Predictions, val: Predictions | None, fitted: Mapping[str, Fitted]
 ) -> tuple[str, ...]:
     notes = ["risk at coverage keeps the most certain 80 % of the items"]
+    if predictions.draws > 1:
+        notes += draws_notes(predictions.header)
     if "cluster" in predictions.arrays:
         clusters = len(np.unique(predictions.arrays["cluster"]))
         units = plural(clusters, "cluster")

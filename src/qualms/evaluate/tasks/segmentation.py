@@ -14,14 +14,15 @@ import numpy as np
 
 from qualms import scores
 from qualms.arrays import Index
+from qualms.evaluate.draws import draws_notes
 from qualms.evaluate.entry import Curve, Entry, Judgement, ScoreOptions, entry_of
 from qualms.evaluate.segmented import (
     OWN,
     MapScores,
     Reading,
     Validation,
+    is_single,
     map_kind,
-    map_roles,
     measure_items,
     measure_settings,
     quality_entries,
@@ -54,7 +55,7 @@ def segmentation(
         _refuse_unlike(predictions, val)
     fitted = None if val is None else validate([val], options)[0]
     measured = measure_items(predictions, Reading(fitted=fitted), options)
-    type_of = partial(scores.uncertainty_type, method=map_roles(map_kind(predictions)))
+    type_of = partial(scores.uncertainty_type, draws=predictions.header.draws)
     chosen = subsets(predictions, by_group=options.by_group, seed=options.seed)
     chosen = {
         name: measured.labelled(index)
@@ -114,11 +115,12 @@ def _refuse_unlike(predictions: Predictions, val: Predictions) -> None:
         (
             file.classes,
             file.header.regions,
-            [map_roles(map_kind(file)) == m for m in ("softmax", "ssn")],
+            is_single(map_kind(file)),
         )
         for file in files
     ]
-    if kinds[0] != kinds[1]:
+    stated = {file.header.draws for file in files} - {None}
+    if kinds[0] != kinds[1] or len(stated) > 1:
         expected, actual = (
             f"method {file.header.method}, {file.draws} draws, {_channels(file)}"
             for file in files
@@ -220,8 +222,8 @@ def _notes(
                 " items, which are left out: there the map is constant, or raters agree"
                 " everywhere"
             )
-    if map_roles(map_kind(predictions)) == "ssn":
-        notes.append("SSN: aleatoric is mutual information, epistemic expected entropy")
+    if not is_single(map_kind(predictions)):
+        notes += draws_notes(predictions.header)
     return tuple(notes)
 
 
