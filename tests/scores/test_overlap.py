@@ -40,8 +40,15 @@ def test_dice_is_the_f1_score_of_scikit_learn(classes, shape):
 
 def test_macro_dice_is_the_macro_f1_score_over_classes_that_occur():
     a, b = random_maps(1, maps=2, shape=(50,), classes=4)
-    actual = macro_dice(a, b, classes=9)
+    actual = macro_dice(a, b, classes=9, background=None)
     assert actual == pytest.approx(f1_score(a, b, average="macro"))
+    for background in (0, 2):
+        others = [n for n in range(4) if n != background]
+        actual = macro_dice(a, b, classes=9, background=background)
+        expected = f1_score(a, b, average="macro", labels=others)
+        assert actual == pytest.approx(expected)
+    with pytest.raises(ValueError, match=r"background must be a class in 0\.\.8 or"):
+        macro_dice(a, b, classes=9, background=9)
 
 
 def test_dice_of_the_ball_is_golden():

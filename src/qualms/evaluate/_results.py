@@ -59,6 +59,9 @@ class Results:
     """The sample and cluster of each item."""
     verdict: tuple[Answer, ...] = field(default=(), repr=False, compare=False)
     """The scores in words (docs/verdict.md)."""
+    aggregations: tuple[str, ...] = ()
+    """Segmentations: a sentence on each set of items that is shown, on which
+    uncertainty and aggregation to take by AURC, or that they cannot be told apart."""
     uncertainty: str = ""
     """The uncertainty that the verdict and the main scores judge: the one that the
     caller or the header names, else the first of the file's own; '' for the one that is

@@ -189,22 +189,31 @@ def _values_accurate(results: Results, items: str) -> _Reply:
 
 
 def _maps_accurate(results: Results, items: str) -> _Reply:
-    row = results.row(_overlap_score(results), subset=items)
+    score, label = _overlap(results)
+    row = results.row(score, subset=items)
     answer = _compare(row, LEAST_DICE, above=True)
-    return _Reply(answer, f"{row.label} {_beside_cut(row, LEAST_DICE)}")
+    return _Reply(answer, f"{label} {_beside_cut(row, LEAST_DICE)}")
 
 
-def _maps_survive(results: Results, items: str) -> _Reply:
-    score = _overlap_score(results)
-    rule = _survives(score, results.row(score).label, ("stated_ace", "ACE"))
+def _map_errors_found(results: Results, items: str) -> _Reply:
+    rule = _finds_errors({"aggregation": PATCH}, _overlap(results)[0])
     return rule(results, items)
 
 
-def _overlap_score(results: Results) -> str:
-    """Return the Dice to judge by; pooled Dice is dominated by the background."""
-    return (
-        "macro_dice" if any(r.score == "macro_dice" for r in results.rows) else "dice"
-    )
+def _maps_survive(results: Results, items: str) -> _Reply:
+    rule = _survives(*_overlap(results), ("stated_ace", "ACE"))
+    return rule(results, items)
+
+
+def _overlap(results: Results) -> tuple[str, str]:
+    """Return the Dice to judge by, and its name in words.
+
+    Pooled Dice is dominated by the background.
+    """
+    row = next((row for row in results.rows if row.score == "macro_dice"), None)
+    if row is None:
+        return "dice", results.row("dice").label
+    return "macro_dice", f"{row.label} of {row.detail} classes"
 
 
 def _neighbours_accurate(results: Results, items: str) -> _Reply:
@@ -484,7 +493,7 @@ _RULES: Mapping[str, Mapping[Question, _Rule]] = {
     "segmentation": {
         "accurate": _maps_accurate,
         "calibrated": _small_error("stated_ace", "ACE of its probabilities"),
-        "finds_errors": _finds_errors({"aggregation": PATCH}, "dice"),
+        "finds_errors": _map_errors_found,
         "survives_shift": _maps_survive,
     },
     "embedding": {

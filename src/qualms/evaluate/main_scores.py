@@ -64,8 +64,8 @@ MAIN: Mapping[str, Sequence[MainScore]] = {
         MainScore("prediction_rate"),
     ),
     "segmentation": (
-        MainScore("dice"),
         MainScore("macro_dice"),
+        MainScore("dice"),
         MainScore("ged"),
         MainScore("ncc"),
         MainScore("ncc", {"measure": "aleatoric"}),
@@ -97,7 +97,7 @@ MAIN: Mapping[str, Sequence[MainScore]] = {
 GROUPED: Mapping[str, Sequence[str]] = {
     "classification": ("accuracy", "nll", "ece", "aurc"),
     "regression": ("mae", "crps_gaussian", "coverage", "interval_length"),
-    "segmentation": ("dice", "macro_dice", "ged", "stated_ace", "aurc"),
+    "segmentation": ("macro_dice", "dice", "ged", "stated_ace", "aurc"),
     "embedding": ("recall_at_1", "r_auroc"),
 }
 """Scores shown for every group."""

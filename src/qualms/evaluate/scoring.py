@@ -1,7 +1,7 @@
 """Scores of predictions files: read, check, judge by task, estimate intervals."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -19,6 +19,7 @@ from qualms.evaluate._interval_kinds import with_shared_kind
 from qualms.evaluate._results import Results
 from qualms.evaluate._validation import check_validation
 from qualms.evaluate._verdict import verdict_of
+from qualms.evaluate.best_aggregation import best_aggregations
 from qualms.evaluate.chosen_uncertainty import with_chosen_first
 from qualms.evaluate.entry import Judgement, ScoreOptions
 from qualms.evaluate.group_spreads import group_spreads
@@ -183,6 +184,10 @@ def _scored(
             wanted=options.subset,
         )
     rows = tuple(map(_row, estimates))
+    shown = shown_subsets({row.subset for row in rows}, wanted=options.subset)
+    aggregations: Iterable[str] = ()
+    if predictions.task == "segmentation":
+        aggregations = best_aggregations(rows, judgement.design, shown, options)
     results = Results(
         name=name or _name_of(predictions),
         header=predictions.header,
@@ -207,7 +212,8 @@ def _scored(
         items=_without_predictions(predictions, judgement.drawn),
         design=judgement.design,
         uncertainty=chosen,
-        subsets=shown_subsets({row.subset for row in rows}, wanted=options.subset),
+        aggregations=tuple(aggregations),
+        subsets=shown,
     )
     return replace(results, verdict=verdict_of(results))
 

@@ -38,7 +38,7 @@ from qualms.predictions._record import (
 )
 from qualms.predictions._schema import array_field
 from qualms.predictions._segmentation import check_entropies
-from qualms.predictions._stated import Background, background_of, with_stated
+from qualms.predictions._stated import STATED, Background, background_of, with_stated
 from qualms.predictions._tables import Frame
 
 __all__ = [
@@ -46,6 +46,7 @@ __all__ = [
     "FORMAT",
     "LENGTH_TAKEN",
     "NO_TARGET",
+    "STATED",
     "Background",
     "ForeignCases",
     "ForeignContents",

@@ -11,6 +11,8 @@ from qualms.predictions._header import Header
 from qualms.predictions._record import Predictions
 from qualms.wording import suggest
 
+STATED = "stated"
+"""Why a class is background that the header or the user names."""
 NO_CLASS = "none"
 """The background of segmentations without one, such as streets."""
 _NAMES = ("background", "bg")
@@ -36,15 +38,17 @@ def background_of(header: Header, classes: int) -> Background:
     """
     names = header.classes
     if header.background is not None:
-        return Background(_stated(header, classes), "as stated")
+        return Background(_stated(header, classes), STATED)
     called = [n for n, name in enumerate(names) if name.strip("_-. ").lower() in _NAMES]
     if len(called) == 1:
         return Background(
             called[0], f"class {called[0]} is called '{names[called[0]]}'"
         )
-    if names and classes > 2:
+    if classes == 2:
+        return Background(0, "it is the first of two classes")
+    if names:
         return Background(None, f"no class is called background ({listed(names)})")
-    return Background(0, "no class is named, and most label maps begin with it")
+    return Background(0, "classes have no names, and most label maps begin with it")
 
 
 def _stated(header: Header, classes: int) -> int | None:

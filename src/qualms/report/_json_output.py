@@ -51,6 +51,7 @@ def _file(result: Results) -> dict[str, Any]:
             for name, value in asdict(result.header).items()
         },
         "notes": list(result.notes),
+        "aggregations": list(result.aggregations),
         "interval": {
             "level": result.level,
             "resamples": result.resamples,

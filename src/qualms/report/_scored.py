@@ -36,7 +36,20 @@ def score_table(scored: Scored) -> Table:
             for key in ordered
         ),
         level=first.level,
-        notes=subset_notes(subsets) if len(subsets) > 1 else (),
+        notes=(
+            *aggregation_notes(scored),
+            *(subset_notes(subsets) if len(subsets) > 1 else ()),
+        ),
+    )
+
+
+def aggregation_notes(scored: Scored) -> tuple[str, ...]:
+    """Return which aggregation of the maps of each file to take, in sentences."""
+    several = len(scored.results) > 1
+    return tuple(
+        f"{result.name}: {sentence}." if several else f"{sentence}."
+        for result in scored.results
+        for sentence in result.aggregations
     )
 
 

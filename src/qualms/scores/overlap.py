@@ -68,23 +68,26 @@ def macro_dice(
     *,
     classes: int,
     ignore: int | None = None,
+    background: int | None = 0,
     empty: float = 1.0,
 ) -> float:
-    """Return mean over classes of the overlap of two label maps, 2TP / (2TP + FP + FN).
+    """Return the mean Dice, 2TP / (2TP + FP + FN), of the foreground classes of a case.
 
-    All classes that occur in either map weigh alike, class 0 included, so that a large
-    background cannot hide small objects that are missed, as it does in the pooled
-    `dice` of more than two classes.
+    The classes that occur in either map weigh alike, without the background, so that
+    many pixels of it cannot hide small objects that are missed, as they do in the
+    pooled `dice` of more than two classes. A class that occurs in neither map is left
+    out, as nnU-Net does (Isensee et al., 2021).
 
     Args:
         prediction: Classes of any shape.
         reference: Classes of the same shape, `ignore` where a pixel does not count.
         classes: Number of classes.
         ignore: Value of `reference` that drops a pixel.
-        empty: Value where no pixel counts.
+        background: The class that is left out; None for the mean of all classes.
+        empty: Value where no such class occurs in either map.
 
-    >>> round(macro_dice([0, 0, 0, 0], [0, 0, 0, 2], classes=3), 6)
-    0.428571
+    >>> macro_dice([0, 0, 1, 1], [0, 2, 1, 1], classes=3)
+    0.5
     """
     predicted, target = _rated_pair(prediction, reference, classes, ignore)
     _check_empty(empty)
@@ -92,6 +95,13 @@ def macro_dice(
     total = np.add(*sizes_of)
     shared = np.bincount(target[predicted == target], minlength=classes)
     present = total > 0
+    if background is not None:
+        if not 0 <= background < classes:
+            raise ValueError(
+                f"background must be a class in 0..{classes - 1} or None, got"
+                f" {background}"
+            )
+        present[background] = False
     if not present.any():
         return float(empty)
     return float(np.mean(2.0 * shared[present] / total[present]))

@@ -100,7 +100,7 @@ CASES = [
         dice,
         two_maps(5),
         OVERLAP - {"one_class"} | {"renaming"},
-        options={"classes": 5},
+        options={"classes": 5, "background": None},
         classes={"prediction": None, "reference": None},
         name="dice of five classes",
     ),
@@ -108,7 +108,7 @@ CASES = [
         macro_dice,
         two_maps(5),
         OVERLAP - {"one_class"} | {"renaming"},
-        options={"classes": 5},
+        options={"classes": 5, "background": None},
         classes={"prediction": None, "reference": None},
     ),
     Case(

@@ -37,8 +37,8 @@ SCORES = {
         SummaryScore("coverage", {"interval": "conformal"}, "conformal coverage"),
     ),
     "segmentation": (
-        SummaryScore("dice"),
-        SummaryScore("macro_dice"),
+        SummaryScore("macro_dice", {"classes": ("foreground", "all")}),
+        SummaryScore("dice", {"classes": (None, "pooled")}),
         SummaryScore("ged"),
         SummaryScore("stated_ace"),
         SummaryScore("aurc", PATCH, "AURC by patches"),

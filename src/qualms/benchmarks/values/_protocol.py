@@ -23,6 +23,8 @@ A variant may state among its labels and settings:
   items of all repeats of a row; "run" for one of each repeat.
 - "swaps" and "swap_share": classes with a second name, and how often raters give it.
   The released code takes their disagreement from that.
+- "background": "none" if all classes are foreground, or the name or number of the
+  class that is background, for macro Dice and sizes.
 - "feature": the feature that it screens, for Dice alone and what the shift costs.
 """
 
@@ -235,6 +237,7 @@ def _reading(
         dice_only=dice_only,
         swaps=tuple(sorted({*swaps, *swaps.values()})),
         swap_share=settings.get("swap_share", 1 / 3),
+        background=settings.get("background"),
     )
 
 

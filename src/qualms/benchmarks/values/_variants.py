@@ -162,5 +162,5 @@ def street(
         training=training,
         configs=configs,
         labels={"family": "GTA5/CS"},
-        settings={"swaps": SWAPS, "swap_share": SWAP_SHARE},
+        settings={"swaps": SWAPS, "swap_share": SWAP_SHARE, "background": "none"},
     )

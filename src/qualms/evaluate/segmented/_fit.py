@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from qualms import scores
 from qualms.evaluate.entry import ScoreOptions
 from qualms.evaluate.segmented._layers import (
-    all_labels,
+    all_foreground,
     label_layers,
     layer_agreement,
     summed_agreement,
@@ -158,7 +158,7 @@ def _shifted_fit(histogram: UncertaintyHistogram, low: float) -> Platt:
 
 class _ValidationItem(NamedTuple):
     background: float
-    """Share of class 0 in the label maps of the draws and the mean prediction."""
+    """Share of the background in the labels of the draws and the mean prediction."""
     counts: dict[str, PooledCounts]
     """Counts of the values of each map by their leading bits."""
     histogram: dict[str, UncertaintyHistogram]
@@ -179,7 +179,7 @@ def _measured(kind: MapKind, published: bool, maps: Maps) -> _ValidationItem:
     }
     rated = bool(agreed.total.any())
     return _ValidationItem(
-        float(scores.background_share([all_labels(layers)])),
+        float(scores.background_share([all_foreground(layers)])),
         {name: scores.leading_counts(measured) for name, measured in measures.items()},
         histogram,
         {n: _fitted(h) for n, h in histogram.items()} if published and rated else {},

@@ -20,6 +20,7 @@ from qualms.evaluate.segmented._layers import (
     foreground,
     label_layers,
     layer_agreement,
+    marks,
     summed_agreement,
 )
 from qualms.evaluate.segmented._stream import (
@@ -32,7 +33,13 @@ from qualms.evaluate.segmented._stream import (
     streamed,
 )
 from qualms.inference import Influence, mean_influence
-from qualms.predictions import Header, Maps, Predictions, check_entropies
+from qualms.predictions import (
+    Header,
+    Maps,
+    Predictions,
+    check_entropies,
+    with_stated,
+)
 from qualms.scores import Platt
 from qualms.scores.as_published import values as published
 from qualms.scores.influence import AboveNoise
@@ -71,6 +78,8 @@ class Reading:
     published: bool = False
     """True to add numbers by the rules of the released code."""
     dice_only: bool = False
+    background: str | None = None
+    """The background, if a benchmark states it and the header does not."""
     swaps: tuple[int, ...] = ()
     """Classes that raters may mark by a second label instead."""
     swap_share: float = 1 / 3
@@ -102,6 +111,16 @@ class MapScores:
         """Number of items."""
         return len(self.columns[ItemColumn("dice")])
 
+    @property
+    def overlap(self) -> tuple[str, Array]:
+        """The Dice by which items are judged: its score, and a number for each.
+
+        Pooled Dice is dominated by the background, so it is the mean over foreground
+        classes where there are several.
+        """
+        macro = self.columns.get(ItemColumn("macro_dice"))
+        return ("dice", self.of("dice")) if macro is None else ("macro_dice", macro)
+
     def labelled(self, index: Index) -> Index:
         """Return those items of `index` in which a rater labels a pixel."""
         return index[np.isfinite(self.of("dice")[index])]
@@ -131,7 +150,8 @@ def measure_items(
     predictions: Predictions, reading: Reading, options: ScoreOptions
 ) -> MapScores:
     """Read every item once, several at a time, and return its numbers."""
-    work = partial(_measure, map_kind(predictions), reading)
+    kind = map_kind(with_stated(predictions, background=reading.background))
+    work = partial(_measure, kind, reading)
     names: tuple[ItemColumn, ...] = ()
     rows: list[Array] = []
     with closing(streamed(work, predictions, options)) as items:
@@ -267,10 +287,12 @@ def _layer_overlap(header: Header, reading: Reading, layer: Layer) -> Numbers:
     dices = [scores.dice(layer.predicted, rater, **options) for rater in rated]
     yield ItemColumn("dice"), _mean(dices)
     if not reading.dice_only:
-        if layer.classes > 2:
+        if layer.averaged:
+            options |= {"background": layer.background}
             dices = [
                 scores.macro_dice(layer.predicted, rater, **options) for rater in rated
             ]
+            del options["background"]
             yield ItemColumn("macro_dice"), _mean(dices)
         yield (
             ItemColumn("ged"),
@@ -302,7 +324,7 @@ def _labelled(raters: Labels, ignore: int | None) -> tuple[Labels, bool]:
 def _sizes(layers: tuple[Layer, ...]) -> Numbers:
     """Yield numbers of foreground pixels, not ignored ones, over draws and raters."""
     predicted, reference = (
-        sum(_size(labels, layer.classes) for layer, labels in each)
+        sum(_size(labels, layer) for layer, labels in each)
         for each in (
             [(layer, layer.draws) for layer in layers],
             [(layer, layer.raters) for layer in layers],
@@ -312,8 +334,9 @@ def _sizes(layers: tuple[Layer, ...]) -> Numbers:
     yield ItemColumn("reference_size"), reference
 
 
-def _size(labels: Labels, classes: int) -> float:
-    marked = np.count_nonzero((labels > 0) & (labels < classes))
+def _size(labels: Labels, layer: Layer) -> float:
+    inside = marks(labels, layer.background) & (labels < layer.classes)
+    marked = np.count_nonzero(inside)
     return marked / len(labels) if len(labels) else np.nan
 
 

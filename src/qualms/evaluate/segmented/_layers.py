@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from qualms import scores
 from qualms.arrays import Flags
 from qualms.evaluate.segmented._stream import MapKind, segmented_labels
-from qualms.predictions import Maps
+from qualms.predictions import Maps, background_of
 from qualms.scores.raters import Agreement
 
 Labels = NDArray[np.uint8]
@@ -33,6 +33,13 @@ class Layer(NamedTuple):
     """(M, *space) labels by draw."""
     raters: Labels
     """(R, *space) labels by rater."""
+    background: int | None = 0
+    """The class that is background; None where all are foreground."""
+
+    @property
+    def averaged(self) -> bool:
+        """True if the overlap of an item is the mean over its foreground classes."""
+        return self.classes > 2 or self.background is None
 
 
 def label_layers(kind: MapKind, maps: Maps) -> tuple[Layer, ...]:
@@ -40,8 +47,11 @@ def label_layers(kind: MapKind, maps: Maps) -> tuple[Layer, ...]:
     predicted = segmented_labels(kind, maps)
     if not kind.header.regions:
         classes = len(maps.mean_probs)
-        probs = maps.mean_probs
-        return (Layer("", classes, probs, predicted, maps.draw_labels, maps.raters),)
+        layer = Layer(
+            "", classes, maps.mean_probs, predicted, maps.draw_labels, maps.raters
+        )
+        known = background_of(kind.header, classes)
+        return (layer._replace(background=known.number),)
     return tuple(
         Layer(
             region,
@@ -75,17 +85,21 @@ def summed_agreement(of_each: Sequence[Agreement]) -> Agreement:
 
 def foreground(layers: tuple[Layer, ...]) -> Labels:
     """Return a map (*space) with 1 where a pixel belongs to any class or region."""
-    marked: Flags = np.any([layer.predicted != 0 for layer in layers], axis=0)
+    inside = [marks(layer.predicted, layer.background) for layer in layers]
+    marked: Flags = np.any(inside, axis=0)
     return marked.astype(np.uint8)
 
 
-def all_labels(layers: tuple[Layer, ...]) -> Labels:
-    """Return label maps of the draws and of their mean, (M + 1, *space).
-
-    For regions the maps are 1 where a pixel lies in any region.
-    """
-    if len(layers) == 1:
-        layer = layers[0]
-        return np.concatenate([layer.draws, layer.predicted[None]])
-    draws = np.any([layer.draws != 0 for layer in layers], axis=0)
+def all_foreground(layers: tuple[Layer, ...]) -> Labels:
+    """Return where draws and their mean mark any class or region, (M + 1, *space)."""
+    inside = [marks(layer.draws, layer.background) for layer in layers]
+    draws: Flags = np.any(inside, axis=0)
     return np.concatenate([draws.astype(np.uint8), foreground(layers)[None]])
+
+
+def marks(labels: Labels, background: int | None) -> Flags:
+    """Return a mask of the labels that are not background."""
+    if background is None:
+        return np.ones(labels.shape, np.bool_)
+    marked: Flags = labels != background
+    return marked

@@ -37,9 +37,10 @@ from qualms.evaluate.subsets import (
     subsets,
     unknown_notes,
 )
-from qualms.predictions import Predictions
+from qualms.predictions import STATED, Background, Predictions, background_of
 
 Part = TypeVar("Part", Entry, Curve)
+_CLASSES = {"macro_dice": "foreground", "dice": "pooled"}
 
 NO_VAL = (
     "threshold aggregation and ACE after Platt scaling need validation predictions:"
@@ -68,7 +69,8 @@ def segmentation(
     for subset, index in chosen.items():
         if not len(index):
             continue
-        entries += quality_entries(measured, subset, index)
+        quality = quality_entries(measured, subset, index)
+        entries += (_with_classes(entry, predictions, measured) for entry in quality)
         entries += _failure(measured, subset, index)
     entries += _shift(predictions, measured)
     undivided = () if fitted is None else fitted.undivided
@@ -81,7 +83,11 @@ def segmentation(
             *_notes(predictions, measured, fitted, named),
             *unknown_notes(predictions),
         ),
-        warnings=(*_axes_note(predictions, measured, chosen["all"]), *warnings),
+        warnings=(
+            *_axes_note(predictions, measured, chosen["all"]),
+            *warnings,
+            *_background_note(predictions, measured),
+        ),
         design=design_of(predictions),
         drawn=measured.drawn,
     )
@@ -93,8 +99,7 @@ def _axes_note(
     """Return a note if raters with a low Dice seem to have other axes than the maps."""
     if not len(labelled) or predictions.maps is None:
         return ()
-    columns = {column.score for column in measured.columns}
-    dice = measured.of("macro_dice" if "macro_dice" in columns else "dice")[labelled]
+    dice = measured.overlap[1][labelled]
     return reversed_note(map_kind(predictions), predictions.maps, labelled, dice)
 
 
@@ -137,8 +142,40 @@ def _channels(file: Predictions) -> str:
     return f"regions {', '.join(regions)}" if regions else f"{file.classes} classes"
 
 
+def _with_classes(entry: Entry, predictions: Predictions, measured: MapScores) -> Entry:
+    """Return an entry that says over which of several classes a Dice is."""
+    if measured.overlap[0] == "dice" or entry.score_name not in _CLASSES:
+        return entry
+    classes = _CLASSES[entry.score_name]
+    if entry.score_name == "macro_dice" and _background(predictions).number is None:
+        classes = "all"
+    return replace(entry, settings={**entry.settings, "classes": classes})
+
+
+def _background(predictions: Predictions) -> Background:
+    assert predictions.classes is not None
+    return background_of(predictions.header, predictions.classes)
+
+
+def _background_note(predictions: Predictions, measured: MapScores) -> tuple[str, ...]:
+    """Return which classes the Dice of an item is averaged over, and why."""
+    if measured.overlap[0] == "dice":
+        return ()
+    number, why = _background(predictions)
+    over, taken = "all classes", f"no class is taken as background, as {why}"
+    if number is not None:
+        over, taken = "foreground classes", f"background is class {number}, as {why}"
+    if why == STATED:
+        taken = taken.replace(", as", "")
+    return (
+        f"macro Dice and risk are the mean Dice of the {over} in each item, without"
+        f" those that neither prediction nor rater marks; {taken} (--background CLASS,"
+        " or none)",
+    )
+
+
 def _failure(measured: MapScores, subset: str, index: Index) -> Iterator[Entry]:
-    risk = 1.0 - measured.of("dice")[index]
+    risk = 1.0 - measured.overlap[1][index]
     for at, value in measured.aggregated.items():
         for score in (scores.aurc, scores.eaurc, scores.augrc):
             yield entry_of(
@@ -165,12 +202,14 @@ def _curves(measured: MapScores, chosen: Mapping[str, Index]) -> Iterator[Curve]
     for subset, index in drawn_subsets(chosen).items():
         if not len(index):
             continue
-        risk = 1.0 - measured.of("dice")[index]
+        score, dice = measured.overlap
+        risk = 1.0 - dice[index]
         for at, value in measured.aggregated.items():
             curve = scores.risk_coverage_curve(risk, value[index])
             yield Curve(
                 name="risk_coverage",
-                label="1 - Dice of the kept items",
+                label=f"1 - {scores.about(getattr(scores, score)).label} of the kept"
+                " items",
                 subset=subset,
                 settings=measure_settings(*at),
                 x_label="share kept",
@@ -230,7 +269,7 @@ def _notes(
 def _empty_notes(predictions: Predictions, measured: MapScores) -> Iterator[str]:
     labelled = measured.labelled(np.arange(predictions.n))
     empty = int((measured.of("reference_size")[labelled] == 0).sum())
-    if empty and predictions.classes == 2:
+    if empty and predictions.classes is not None:
         yield (
             f"items in which no rater marks anything: {empty}; a prediction that marks"
             " nothing has Dice 1 there, any other 0"

@@ -1,12 +1,13 @@
 """The scores of predictions files as tables: the main ones, and all by question."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from qualms import scores
 from qualms.evaluate import Scored, ScoreRow, with_main_scores
 from qualms.evaluate.rows import RowKey, RowSettings
 from qualms.evaluate.subsets import is_group, subset_label
-from qualms.report._scored import score_cell, subset_notes
+from qualms.report._scored import aggregation_notes, score_cell, subset_notes
 from qualms.report.table import Column, Table, TableLine
 
 QUESTIONS: Mapping[str, tuple[str, ...]] = {
@@ -47,7 +48,11 @@ def question_tables(scored: Scored) -> Iterator[Table]:
     for number, question in enumerate((*QUESTIONS, OTHERS)):
         keys = [row.key for row in _rows(scored, lambda row: _question(row), question)]
         if keys:
-            yield _table(scored, f"scores_{number}", question, keys)
+            table = _table(scored, f"scores_{number}", question, keys)
+            if any(score == "aurc" for score, *_ in keys):
+                notes = (*aggregation_notes(scored), *table.notes)
+                table = replace(table, notes=notes)
+            yield table
 
 
 def group_table(scored: Scored) -> Table | None:

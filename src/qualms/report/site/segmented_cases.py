@@ -166,9 +166,13 @@ def _overlap(kind: MapKind, maps: Maps) -> float:
     ignore = kind.header.ignore
     values = [
         scores.dice(layer.predicted, rater, ignore=ignore)
-        if layer.classes == 2
+        if not layer.averaged
         else scores.macro_dice(
-            layer.predicted, rater, classes=layer.classes, ignore=ignore
+            layer.predicted,
+            rater,
+            classes=layer.classes,
+            ignore=ignore,
+            background=layer.background,
         )
         for layer in label_layers(kind, maps)
         for rater in layer.raters
