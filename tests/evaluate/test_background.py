@@ -85,7 +85,7 @@ def test_risk_and_verdict_are_about_the_foreground_of_each_case(results):
             expected = scores.aurc(1 - dice, row.entry.uncertainty)
             assert row.value == pytest.approx(expected)
     accurate, _, finds, _ = results.verdict
-    assert accurate.because.startswith("Macro Dice of foreground classes 0.4")
+    assert accurate.because.startswith("Macro Dice of foreground classes 0.51 (")
     assert f"random order {1 - dice.mean():.2f}" in finds.because
     (curve,) = {c.label for c in results.curves if c.name == "risk_coverage"}
     assert curve == "1 - Macro Dice of the kept items"
@@ -109,7 +109,7 @@ def test_the_background_may_be_any_class(tmp_path, results, order, header, said)
     other = qualms.score(folder, options=BARE, background=said)
     for row, same in zip(other.rows, results.rows, strict=True):
         assert row.key == same.key
-        assert row.value == pytest.approx(same.value, rel=1e-5), row.key
+        assert row.value == pytest.approx(same.value, rel=1e-5, nan_ok=True), row.key
 
 
 def test_it_is_said_which_class_was_taken_and_why(tmp_path):
@@ -124,7 +124,7 @@ def test_it_is_said_which_class_was_taken_and_why(tmp_path):
     assert "background is class 0, as classes have no names" in said
     assert over == "foreground"
     said, over = note("streets")
-    assert "no class is called background (road, person, car)" in said
+    assert "no class is called background ('road', 'person', 'car')" in said
     assert over == "all"
     said, over = note("streets", background="road")
     assert "background is class 0 (--background" in said
@@ -140,7 +140,7 @@ def test_it_is_said_which_class_was_taken_and_why(tmp_path):
 @pytest.mark.parametrize(
     ("background", "sentence"),
     [
-        ("livr", r"must be one of background, liver, tumour, a number .*mean 'liver'"),
+        ("livr", r"must be one of 'background', .*, a number .*mean 'liver'"),
         (3, r"a number from 0 to 2 or 'none', got '3'"),
     ],
 )

@@ -162,7 +162,7 @@ def _background_note(predictions: Predictions, measured: MapScores) -> tuple[str
     if measured.overlap[0] == "dice":
         return ()
     number, why = _background(predictions)
-    over, taken = "all classes", f"no class is taken as background, as {why}"
+    over, taken = "classes", f"no class is taken as background, as {why}"
     if number is not None:
         over, taken = "foreground classes", f"background is class {number}, as {why}"
     if why == STATED:
