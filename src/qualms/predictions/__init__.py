@@ -31,6 +31,7 @@ from qualms.predictions._reader import (
     reader_of,
 )
 from qualms.predictions._record import (
+    Grid,
     Maps,
     Predictions,
     are_on_disk,
@@ -52,6 +53,7 @@ __all__ = [
     "ForeignContents",
     "ForeignRequest",
     "Frame",
+    "Grid",
     "Header",
     "Maps",
     "Pairing",

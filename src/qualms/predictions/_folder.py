@@ -2,8 +2,8 @@
 
 `index.json` is {"header": {...}, "items": [{"item": "case 1", "file":
 "000000.safetensors"}, ...]}, where an entry may also state `group`, `cluster`,
-`shifted`, `known`, `uncertainty/<name>` (one number) and `shapes`. Item files are
-.safetensors or .npz.
+`shifted`, `known`, `uncertainty/<name>` (one number), `grid` and `shapes`. Item files
+are .safetensors or .npz.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,13 @@ from qualms.predictions._binary import read_npz, read_safetensors
 from qualms.predictions._errors import PredictionsError, listed, naming, shortened
 from qualms.predictions._foreign import numpy_array
 from qualms.predictions._header import check_shapes, loads, shapes_of
-from qualms.predictions._item_maps import OWN, ItemForm, is_map_name, load_maps
+from qualms.predictions._item_maps import (
+    OWN,
+    ItemForm,
+    is_map_name,
+    load_maps,
+    with_grid,
+)
 from qualms.predictions._names import ignored_notes, spelling_hint
 from qualms.predictions._normal import RawArrays, ReadOptions
 from qualms.predictions._opened import FileVersion, file_state, opened
@@ -29,7 +35,7 @@ from qualms.wording import suggest
 
 _READERS = {".safetensors": read_safetensors, ".npz": read_npz}
 OPTIONAL = ("group", "cluster", "shifted", "known")
-_ENTRY = ("item", "file", *OPTIONAL, "shapes")
+_ENTRY = ("item", "file", *OPTIONAL, "grid", "shapes")
 _INDEX = ("header", "items")
 _FORM = '{"header": {...}, "items": [{"item": ..., "file": ...}, ...]}'
 
@@ -41,6 +47,8 @@ class ItemFile(NamedTuple):
     shapes: dict[str, tuple[int, ...]]
     state: FileVersion
     """The version of the file when the index was read."""
+    grid: Any = None
+    """The fields of its grid, not checked yet."""
 
 
 def read_folder(folder: Path, options: ReadOptions) -> Predictions:
@@ -86,7 +94,7 @@ def _most_draws(entries: Sequence[ItemFile]) -> int:
 
 
 def _draws(entry: ItemFile) -> int:
-    path, shapes, state = entry
+    path, shapes, state, _ = entry
     if "draw_labels" not in shapes:
         try:
             with naming(str(path)), opened(path, state) as source:
@@ -97,12 +105,12 @@ def _draws(entry: ItemFile) -> int:
 
 
 def _load(entries: Sequence[ItemFile], form: ItemForm, row: int) -> Maps:
-    path, shapes, state = entries[row]
+    path, shapes, state, grid = entries[row]
     with naming(str(path)), opened(path, state) as source:
         raw = _READERS[path.suffix.lower()](source)
         check_shapes(shapes, raw.shapes, frozenset(raw.unread))
         unread = dict.fromkeys(raw.unread, ())
-        return load_maps({**raw.shapes, **unread}, raw.array, form)
+        return with_grid(load_maps({**raw.shapes, **unread}, raw.array, form), grid)
 
 
 def _refuse_without_index(folder: Path) -> None:
@@ -203,7 +211,7 @@ def _item_file(folder: Path, row: int, item: Mapping[str, Any]) -> ItemFile:
             f"row {row} of 'items' in index.json names '{shortened(file)}', which is "
             "not there; the folder is incomplete: copy or write it again"
         )
-    return ItemFile(path, shapes_of(item.get("shapes")), state)
+    return ItemFile(path, shapes_of(item.get("shapes")), state, item.get("grid"))
 
 
 def _leaves(file: str) -> bool:
@@ -226,7 +234,7 @@ def _inside(folder: Path, path: Path) -> bool:
 
 def _refuse_shared(entries: Sequence[ItemFile]) -> None:
     rows: dict[Path, int] = {}
-    for row, (path, _, _) in enumerate(entries):
+    for row, (path, *_) in enumerate(entries):
         if rows.setdefault(path, row) != row:
             raise PredictionsError(
                 f"rows {rows[path]} and {row} of 'items' in index.json name the same "

@@ -137,6 +137,8 @@ class SegmentationWriter:
             write_safetensors(path, arrays, None)
         sync(path)
         entry["shapes"] = {name: array.shape for name, array in arrays.items()}
+        if checked.grid is not None:
+            entry["grid"] = checked.grid._asdict()
         return checked
 
     def __exit__(

@@ -6,7 +6,8 @@ them has a probability of its own.
 """
 
 from collections.abc import Callable, Collection, Mapping
-from math import log
+from dataclasses import replace
+from math import inf, log
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from qualms.predictions._errors import PredictionsError, listed, shortened
 from qualms.predictions._foreign import to_array
 from qualms.predictions._names import spelling_hint
 from qualms.predictions._probabilities import checked_probs, unit_interval
-from qualms.predictions._record import Maps
+from qualms.predictions._record import Grid, Maps
 from qualms.predictions._values import as_numbers, finite_span, to_bytes, where_in
 from qualms.wording import plural, suggest
 
@@ -25,6 +26,7 @@ ARRAYS = (*NEEDED, "raters")
 OWN = "uncertainty/"
 """Prefix of the names of a user's own maps."""
 
+_DIRECTIONS = ("RL", "AP", "SI")
 _AXES = {
     "mean_probs": "C",
     "expected_entropy": "",
@@ -77,7 +79,33 @@ def check_maps(maps: Maps, form: ItemForm) -> Maps:
         if values is not None
     }
     shapes = {name: array.shape for name, array in arrays.items()}
-    return load_maps(shapes, arrays.__getitem__, form)
+    return with_grid(load_maps(shapes, arrays.__getitem__, form), maps.grid)
+
+
+def with_grid(maps: Maps, grid: Any) -> Maps:
+    """Return checked `maps` with their grid: a `Grid`, its fields, or None."""
+    if grid is None:
+        return maps
+    sides = maps.expected_entropy.ndim
+    fields = grid._asdict() if isinstance(grid, Grid) else grid
+    try:
+        found = Grid(**fields)
+        spacing = tuple(map(float, found.spacing))
+        pairs = [next(p for p in _DIRECTIONS if axis in p) for axis in found.axes]
+        fits = len(spacing) == len(set(pairs)) == len(pairs) == sides
+        fits &= all(0.0 < side < inf for side in spacing)
+        tilt = float(found.tilt)
+        fits &= 0.0 <= tilt <= 90.0
+    except (TypeError, ValueError, AttributeError, StopIteration):
+        fits = False
+    if not fits:
+        raise PredictionsError(
+            f"the grid of an item must have a letter of R/L, A/P and S/I and a spacing"
+            f" above 0 in mm for each of its {sides} axes, such as {{'axes': 'RAS',"
+            f" 'spacing': [0.8, 0.8, 5]}}, got {fields!r:.90}; correct it or leave it"
+            " out"
+        )
+    return replace(maps, grid=Grid(found.axes, spacing, tilt))
 
 
 def stored_arrays(maps: Maps) -> dict[str, NDArray[Any]]:

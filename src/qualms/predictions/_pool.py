@@ -273,6 +273,7 @@ def _maps(parts: Sequence[_MapSource], row: int) -> Maps:
         expected_entropy=(entropy / total).astype(np.float32),
         draw_labels=np.concatenate(labels),
         raters=first.raters,
+        grid=first.grid,
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,17 @@ from numpy.typing import NDArray
 from qualms.predictions._errors import PredictionsError
 from qualms.predictions._header import Header
 from qualms.predictions._schema import array_field
+
+
+class Grid(NamedTuple):
+    """Where the pixels of an item lie in the body, by the header of its file."""
+
+    axes: str
+    """Where each axis leads as its index grows: R or L, A or P, S or I."""
+    spacing: tuple[float, ...]
+    """Millimetres from a pixel to the next, along each axis."""
+    tilt: float = 0.0
+    """Largest angle in degrees between an axis of the grid and that of the body."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -25,6 +36,8 @@ class Maps:
     If the header names K `regions`, which may overlap, `mean_probs` (K, *space) holds
     the sigmoid of each, `expected_entropy` is summed over them, and `draw_labels` (M,
     K, *space) and `raters` (R, K, *space) are 1 inside a region and 0 outside.
+
+    `grid` says how the axes of a volume lie in the body, which pages need to show it.
     """
 
     mean_probs: NDArray[Any]
@@ -32,6 +45,7 @@ class Maps:
     draw_labels: NDArray[Any]
     raters: NDArray[Any] = field(default_factory=partial(np.empty, 0, np.uint8))
     uncertainty: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    grid: Grid | None = None
 
 
 class LazyMaps(Sequence[Maps]):

@@ -94,7 +94,9 @@ def with_stated(
     notes = []
     header = predictions.header
     task = predictions.task
-    if background is not None and (task != "segmentation" or header.regions):
+    if background not in (None, header.background) and (
+        task != "segmentation" or header.regions
+    ):
         kind = "regions" if header.regions else task
         raise PredictionsError(
             f"{predictions.source}: a background is a class of a segmentation, and this"

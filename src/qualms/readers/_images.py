@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.predictions import PredictionsError
+from qualms.predictions import Grid, PredictionsError
 
 VOLUMES = (".nii.gz", ".nii")
 PICTURES = (".png",)
@@ -146,6 +146,18 @@ def _canonical_affine(path: Path) -> NDArray[np.float64]:
     order = nibabel.io_orientation(volume.affine)  # type: ignore[no-untyped-call]
     turn = nibabel.orientations.inv_ornt_aff(order, volume.shape[:3])  # type: ignore[no-untyped-call]
     return np.asarray(volume.affine @ turn, np.float64)
+
+
+def grid_of(path: Path, sides: int) -> Grid:
+    """Return the grid of a volume with its axes turned to RAS, for `sides` of them.
+
+    The axes of an oblique volume are the nearest ones; `tilt` says how far they are.
+    """
+    steps = _canonical_affine(path)[:3, :3]
+    spacing = np.linalg.norm(steps, axis=0)
+    along = np.clip(np.diagonal(steps) / spacing, -1.0, 1.0)
+    tilt = float(np.degrees(np.arccos(along[:sides])).max())
+    return Grid("RAS"[:sides], tuple(spacing[:sides].tolist()), round(tilt, 3))
 
 
 def listed_cases(files: Mapping[str, Any], most: int = 3) -> str:

@@ -18,6 +18,7 @@ from qualms.readers._images import (
     PICTURES,
     VOLUMES,
     ending_of,
+    grid_of,
     listed_cases,
     stored_volume,
 )
@@ -146,6 +147,7 @@ def _maps(plan: _MapPlan, row: int) -> Maps:
         expected_entropy=maps.expected_entropy,
         draw_labels=maps.draw_labels,
         raters=plan.raters.labels(plan.names[row], space, like, labels),
+        grid=None if like is None else grid_of(like, len(space)),
     )
 
 

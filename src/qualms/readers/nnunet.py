@@ -20,6 +20,7 @@ from qualms.readers import ForeignCases, ForeignContents, ForeignRequest, Reader
 from qualms.readers._images import (
     LABEL_ENDINGS,
     files_by_stem,
+    grid_of,
     labels_in,
     listed_cases,
     stem_of,
@@ -255,6 +256,7 @@ def _maps(plan: _Plan, cases: Sequence[_FoldedCase], row: int) -> Maps:
         expected_entropy=maps.expected_entropy,
         draw_labels=maps.draw_labels,
         raters=rated,
+        grid=None if like is None else grid_of(like, len(space)),
     )
 
 

@@ -100,7 +100,7 @@ CASES = [
         dice,
         two_maps(5),
         OVERLAP - {"one_class"} | {"renaming"},
-        options={"classes": 5, "background": None},
+        options={"classes": 5},
         classes={"prediction": None, "reference": None},
         name="dice of five classes",
     ),

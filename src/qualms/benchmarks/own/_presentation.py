@@ -108,7 +108,8 @@ CURVES = {
             "risk_coverage",
             PATCH,
             "Risk of the items that are kept",
-            "Mean of 1 - Dice of the items with the least uncertainty, which is that of"
+            "Mean of 1 - Dice (of several classes, the mean of the foreground ones) of"
+            " the items with the least uncertainty, which is that of"
             " their most uncertain patch, against the share that is kept.",
         ),
     ),

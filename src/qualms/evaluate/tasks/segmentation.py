@@ -162,11 +162,10 @@ def _background_note(predictions: Predictions, measured: MapScores) -> tuple[str
     if measured.overlap[0] == "dice":
         return ()
     number, why = _background(predictions)
-    over, taken = "classes", f"no class is taken as background, as {why}"
+    reason = "" if why == STATED else f", as {why}"
+    over, taken = "classes", f"no class is taken as background{reason}"
     if number is not None:
-        over, taken = "foreground classes", f"background is class {number}, as {why}"
-    if why == STATED:
-        taken = taken.replace(", as", "")
+        over, taken = "foreground classes", f"background is class {number}{reason}"
     return (
         f"macro Dice and risk are the mean Dice of the {over} in each item, without"
         f" those that neither prediction nor rater marks; {taken} (--background CLASS,"

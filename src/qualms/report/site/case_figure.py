@@ -16,6 +16,7 @@ from qualms.report.figures import (
     PictureMark,
 )
 from qualms.report.pictures import label_picture
+from qualms.report.site.case_view import middle_slice
 
 MOST_PIXELS = 160
 """Pixels of a side at most; larger pictures are shown at every second pixel."""
@@ -104,9 +105,7 @@ def _outlines(panel: Mapping[str, Any]) -> list[OutlineMark]:
 
 
 def _slice(panel: Mapping[str, Any]) -> NDArray[Any]:
-    pixels = panel["pixels"]
-    space = pixels.ndim - (panel["kind"] == "colour")
-    picture = pixels[pixels.shape[0] // 2] if space == 3 else pixels
+    picture = middle_slice(panel)
     every = math.ceil(max(picture.shape[:2]) / MOST_PIXELS)
     return np.asarray(picture[::every, ::every])
 

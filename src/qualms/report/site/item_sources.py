@@ -27,6 +27,10 @@ class ItemSource:
     gallery: Path | None = None
     """Embeddings among which neighbours are sought; None for its own."""
     simulated: bool = False
+    draws: str | None = None
+    """What several draws vary, where the user said it."""
+    background: str | int | None = None
+    """The class that is background, where the user said it."""
 
 
 def item_sources(
@@ -44,6 +48,8 @@ def item_sources(
                 group="Files",
                 path=file.path,
                 gallery=file.gallery,
+                draws=file.results.header.draws,
+                background=file.results.header.background,
             )
     shown = [each for each in contents.benchmarks if each.report.task in tasks]
     # In turn, so that no benchmark takes the places of the others.

@@ -25,6 +25,7 @@ from qualms.predictions import Maps, Predictions
 from qualms.report._csv_files import records_csv
 from qualms.report.site._png import png_address
 from qualms.report.site.case_figure import DrawnCase, case_drawing, drawn_case
+from qualms.report.site.case_view import grid_words, upright, view_of
 from qualms.report.site.charts import on_paper
 from qualms.report.site.item_pictures import ItemPictures
 from qualms.report.site.item_sources import PageItems
@@ -42,12 +43,13 @@ OUTLINES = 6
 """Raters or regions that are outlined in a panel; there are six colours."""
 _RATERS = 3
 """Raters with a panel of their own, where their labels are no outlines."""
-_TITLES = {
-    "PE": "PU: predictive entropy",
-    "EE": "AU: expected entropy",
-    "MI": "EU: mutual information",
+_FORMULAS = {
+    "PE": "predictive entropy",
+    "EE": "expected entropy",
+    "MI": "mutual information",
     "MSR": "1 \u2212 largest probability",
 }
+_TYPES = {"predictive": "PU: ", "aleatoric": "AU: ", "epistemic": "EU: "}
 _NATS = ("PE", "EE", "MI")
 
 
@@ -98,9 +100,10 @@ def segmented_cases(
         cases.append({"data": file.name, "label": f"{why}: {name}"})
     few = len(examined) < predictions.n
     among = f"{len(examined)} of {predictions.n} items" if few else "all items"
+    dice = _dice_words(kind, predictions.maps[0])
     about = (
-        f"Chosen among {among} by Dice with the raters and by the mean of"
-        f" {_title(measure)}. A failure has at most the median Dice."
+        f"Chosen among {among} by {dice} with the raters and by the mean of"
+        f" {_title(measure, kind.header.draws)}. A failure has at most the median Dice."
     )
     rows = [case.row for _, case in chosen]
     maps = len(measured_maps(kind, predictions.maps[0]))
@@ -113,6 +116,10 @@ def segmented_cases(
             *(_on_paper(drawn, key, title, simulated=simulated) if paper else ()),
         ),
     )
+
+
+def _dice_words(kind: MapKind, maps: Maps) -> str:
+    return "macro Dice" if label_layers(kind, maps)[0].averaged else "Dice"
 
 
 def _cases_csv(
@@ -205,7 +212,7 @@ def _case_panels(
     """Return the panels of a case, with the image where there is one."""
     maps = (predictions.maps or ())[case.row]
     image = pictures.images(predictions, [case.row]).get(case.row)
-    return list(_panels(kind, maps, image))
+    return [upright(panel, maps.grid) for panel in _panels(kind, maps, image)]
 
 
 def _packed(
@@ -215,9 +222,11 @@ def _packed(
     case: _Case,
 ) -> dict[str, Any]:
     """Return a case as data for `assets/charts/viewer.js`."""
-    space = (predictions.maps or ())[case.row].expected_entropy.shape
+    maps = (predictions.maps or ())[case.row]
+    space = maps.expected_entropy.shape
     marks = item_marks(predictions, case.row)
-    rated = "" if math.isnan(case.overlap) else f", Dice {case.overlap:.3f}"
+    dice = _dice_words(kind, (predictions.maps or ())[case.row])
+    rated = "" if math.isnan(case.overlap) else f", {dice} {case.overlap:.3f}"
     about = (
         f"mean uncertainty {shown_number(case.uncertainty)}{rated}"
         f"{''.join(f', {name} {value}' for name, value in marks)}"
@@ -235,8 +244,10 @@ def _packed(
     thinned = f", shown at every {_ordinal(every)} pixel" if every > 1 else ""
     return {
         "name": item_name(predictions, case.row),
-        "about": f"{' x '.join(map(str, space))} pixels, {about}{thinned}",
+        "about": f"{' x '.join(map(str, space))} pixels{grid_words(maps.grid)},"
+        f" {about}{thinned}",
         "shape": [depth, height, width],
+        **view_of(maps.grid),
         "across": across,
         "panels": packed,
         "classes": _shown_classes(kind, panels),
@@ -268,7 +279,7 @@ def _panels(
         alike = [measures[each] for each in _NATS if each in measures]
         most = _largest(alike if name in _NATS else [values])
         unit = "nats" if name in _NATS else ""
-        yield _heat_panel(_title(name), values, most, unit)
+        yield _heat_panel(_title(name, kind.header.draws), values, most, unit)
 
 
 def _image_panel(image: NDArray[Any]) -> dict[str, Any]:
@@ -341,8 +352,12 @@ def _largest(maps: Sequence[NDArray[Any]]) -> float:
     return most if most > 0 else 1.0
 
 
-def _title(measure: str) -> str:
-    return _TITLES.get(measure, measure.removeprefix(OWN))
+def _title(measure: str, draws: str | None) -> str:
+    """Return a measure in words, with its type by what the draws vary."""
+    if measure not in _FORMULAS:
+        return measure.removeprefix(OWN)
+    kind = _TYPES.get(scores.uncertainty_type(measure, draws), "")
+    return f"{'' if measure == 'MSR' else kind}{_FORMULAS[measure]}"
 
 
 def _thinned(panel: Mapping[str, Any], every: int) -> dict[str, Any]:
@@ -366,9 +381,8 @@ def _sprite(panel: Mapping[str, Any], across: int) -> dict[str, Any]:
     picture = rows.reshape(down * height, across * width, -1)
     if panel["kind"] != "colour":
         picture = picture[..., 0]
-    shown = {
-        name: value for name, value in panel.items() if name not in ("pixels", "shape")
-    }
+    left_out = ("pixels", "shape", "spacing")
+    shown = {name: value for name, value in panel.items() if name not in left_out}
     return {**shown, "png": png_address(picture)}
 
 

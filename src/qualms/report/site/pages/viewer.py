@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from qualms.predictions import read
+from qualms.predictions import read, with_stated
 from qualms.report.pictures import label_picture
 from qualms.report.site._png import shades
 from qualms.report.site.contents import SiteContents
@@ -62,7 +62,9 @@ def _cases(
     """Return the cases of a source, or why there are none."""
     try:
         return segmented_cases(
-            read(source.path),
+            with_stated(
+                read(source.path), draws=source.draws, background=source.background
+            ),
             pictures,
             key,
             title=f"{source.group}, {source.label}",

@@ -34,7 +34,8 @@ qualms.charts.viewer = (box, spec, figure) => {
   };
 
   const sides = () => scan.shape.filter((_, i) => i !== axis);
-  const place = (row, column) => { const zyx = [row, column]; zyx.splice(axis, 0, at); return (zyx[0] * scan.shape[1] + zyx[1]) * scan.shape[2] + zyx[2]; };
+  /* Heads are above feet: z grows upwards, where it is a row of the picture. */
+  const place = (row, column) => { if (scan.upright && axis) row = scan.shape[0] - 1 - row; const zyx = [row, column]; zyx.splice(axis, 0, at); return (zyx[0] * scan.shape[1] + zyx[1]) * scan.shape[2] + zyx[2]; };
   const colour = (panel, i) => {
     const value = panel.numbers[i];
     if (panel.kind === "colour") return panel.numbers.subarray(3 * i, 3 * i + 3);
@@ -45,30 +46,34 @@ qualms.charts.viewer = (box, spec, figure) => {
   };
   const paint = (panel) => {
     const [height, width] = sides();
-    const zoom = Math.max(1, Math.round(384 / Math.max(height, width)));
+    const [down, right] = scan.spacing.filter((_, i) => i !== axis);
+    /* A canvas has whole pixels for each of the slice; its style has their shape in mm. */
+    const scale = 384 / Math.max(height * down, width * right);
+    const [rows, columns] = [down, right].map((side) => Math.max(1, Math.round(scale * side)));
     const small = new ImageData(width, height);
     for (let row = 0; row < height; row += 1) for (let column = 0; column < width; column += 1) small.data.set([...colour(panel, place(row, column)), 255], 4 * (row * width + column));
     const plain = html("canvas", { width, height });
     plain.getContext("2d").putImageData(small, 0, 0);
-    Object.assign(panel.canvas, { width: width * zoom, height: height * zoom });
+    Object.assign(panel.canvas, { width: width * columns, height: height * rows });
+    panel.canvas.style.aspectRatio = `${width * right} / ${height * down}`;
     const pen = panel.canvas.getContext("2d");
     pen.imageSmoothingEnabled = false;
-    pen.drawImage(plain, 0, 0, width * zoom, height * zoom);
-    if (panel.kind === "regions") panel.names.forEach((_, bit) => outline(panel, pen, bit, zoom));
+    pen.drawImage(plain, 0, 0, width * columns, height * rows);
+    if (panel.kind === "regions") panel.names.forEach((_, bit) => outline(panel, pen, bit, rows, columns));
   };
   /* Outlines lie inside their pixels; later ones are thinner, so that equal ones show. */
-  const outline = (panel, pen, bit, zoom) => {
+  const outline = (panel, pen, bit, rows, columns) => {
     const [height, width] = sides();
     const inside = (row, column) => row >= 0 && column >= 0 && row < height && column < width && (panel.numbers[place(row, column)] >> bit) & 1;
-    const thick = Math.max(1, zoom / (3 + 2 * bit));
+    const thick = Math.max(1, Math.min(rows, columns) / (3 + 2 * bit));
     pen.fillStyle = colours[bit];
     for (let row = 0; row < height; row += 1) for (let column = 0; column < width; column += 1) {
       if (!inside(row, column)) continue;
-      const [x, y] = [column * zoom, row * zoom];
-      if (!inside(row - 1, column)) pen.fillRect(x, y, zoom, thick);
-      if (!inside(row + 1, column)) pen.fillRect(x, y + zoom - thick, zoom, thick);
-      if (!inside(row, column - 1)) pen.fillRect(x, y, thick, zoom);
-      if (!inside(row, column + 1)) pen.fillRect(x + zoom - thick, y, thick, zoom);
+      const [x, y] = [column * columns, row * rows];
+      if (!inside(row - 1, column)) pen.fillRect(x, y, columns, thick);
+      if (!inside(row + 1, column)) pen.fillRect(x, y + rows - thick, columns, thick);
+      if (!inside(row, column - 1)) pen.fillRect(x, y, thick, rows);
+      if (!inside(row, column + 1)) pen.fillRect(x + columns - thick, y, thick, rows);
     }
   };
 
@@ -94,24 +99,25 @@ qualms.charts.viewer = (box, spec, figure) => {
 
   const show = () => {
     const count = scan.shape[axis];
-    controls.querySelector("output").textContent = `${at + 1}/${count}`;
+    const [left, top] = scan.upright ? scan.upright[axis] : [];
+    controls.querySelector("output").textContent = `${at + 1}/${count}${left ? `, left ${left}, top ${top}` : ""}`;
     scan.panels.forEach(paint);
   };
   const dials = () => {
     const slider = html("input", { type: "range", id: "viewer-slice", min: 0, max: scan.shape[axis] - 1, step: 1, value: at });
     slider.addEventListener("input", () => { at = Number(slider.value); show(); });
-    const choices = ["z", "y", "x"].map((each, i) => {
+    const choices = scan.cuts.map((each, i) => {
       const button = html("button", { type: "button", "aria-pressed": String(i === axis) }, each);
       button.addEventListener("click", () => { axis = i; at = scan.shape[i] >> 1; dials(); show(); controls.querySelectorAll("button")[i].focus(); });
       return button;
     });
     controls.replaceChildren(html("label", { for: "viewer-slice" }, "Slice"), slider, html("output", { for: "viewer-slice" }), html("span", { class: "axes", role: "group", "aria-label": "Axis of slices" }, ...choices));
-    controls.hidden = scan.shape[0] === 1;
+    controls.hidden = scan.shape.includes(1);
   };
   const draw = (value) => {
     scan = value;
-    axis = 0;
-    at = scan.shape[0] >> 1;
+    axis = Math.max(0, scan.shape.indexOf(1));
+    at = scan.shape[axis] >> 1;
     facts.replaceChildren(html("b", {}, html("bdi", {}, scan.name)), ` ${scan.about}`);
     let left = scan.panels.length;
     const parts = scan.panels.map((panel) => {
