@@ -387,7 +387,7 @@ _CHECKS: dict[str, _Check] = {
         "'models' (an ensemble, dropout), 'labels' (SSN, probabilistic U-Net) or null",
     ),
     "background": (
-        lambda v: v is None or (isinstance(v, str) and v) or (_whole(v) and v >= 0),
+        lambda v: v is None or (v >= 0 if _whole(v) else isinstance(v, str)),
         "the name or the number of a class, 'none' or null",
     ),
     "about": (_mapping, "a mapping of names to JSON values"),

@@ -100,7 +100,7 @@ def segmentation_form(
     form = form_of(first, form)
     with naming(source):
         check_class_names(predictions.header, None if form.regions else form.classes)
-        if not form.regions:
+        if form.classes is not None and not form.regions:
             check_background(predictions.header, form.classes)
     # Files with one draw for every item have other measures than all others.
     draws = len(first.draw_labels)

@@ -34,16 +34,14 @@ def background_of(header: Header, classes: int) -> Background:
     two.
 
     >>> background_of(Header(classes=["bone", "Background", "skin"]), 3)
-    Background(number=1, why="class 1 is called 'Background'")
+    Background(number=1, why="its name is 'Background'")
     """
     names = header.classes
     if header.background is not None:
         return Background(_stated(header, classes), STATED)
     called = [n for n, name in enumerate(names) if name.strip("_-. ").lower() in _NAMES]
     if len(called) == 1:
-        return Background(
-            called[0], f"class {called[0]} is called '{names[called[0]]}'"
-        )
+        return Background(called[0], f"its name is '{names[called[0]]}'")
     if classes == 2:
         return Background(0, "it is the first of two classes")
     if names:
@@ -53,17 +51,17 @@ def background_of(header: Header, classes: int) -> Background:
 
 def _stated(header: Header, classes: int) -> int | None:
     """Return the class that the header states as background."""
-    stated, names = header.background, header.classes
+    stated, names = str(header.background), header.classes
     if stated in names:
-        return names.index(str(stated))
+        return names.index(stated)
     if stated == NO_CLASS:
         return None
-    number = int(stated) if str(stated).isascii() and str(stated).isdigit() else -1
+    number = int(stated) if stated.isascii() and stated.isdigit() else -1
     if not 0 <= number < classes:
         named = f"one of {listed(names)}, " if names else ""
         raise PredictionsError(
             f"background must be {named}a number from 0 to {classes - 1} or 'none', got"
-            f" {shortened(str(stated))!r}.{suggest(str(stated), names)}"
+            f" {shortened(stated)!r}.{suggest(stated, names)}"
         )
     return number
 
@@ -104,7 +102,7 @@ def with_stated(
         )
     for name, value in (("draws", draws), ("background", background)):
         stated = getattr(header, name)
-        if value is not None and stated not in (None, value):
+        if None not in (value, stated) and str(stated) != str(value):
             notes.append(
                 f"the header of {predictions.source} states {name} {stated!r}, which is"
                 f" used, and not {value!r}"

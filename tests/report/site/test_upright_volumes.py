@@ -7,11 +7,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import qualms
 from qualms import predictions
+from qualms.evaluate import Scored
 from qualms.predictions import Grid, PredictionsError
+from qualms.report.site import write_page
 from qualms.report.site.case_view import grid_words, middle_slice, upright
 from qualms.report.site.item_pictures import ItemPictures
 from qualms.report.site.segmented_cases import segmented_cases
+from report.site.browsing import settle, wait
 
 nibabel = pytest.importorskip("nibabel")
 
@@ -55,6 +59,18 @@ def folder_of(root, image):
     return root
 
 
+def labelled(root):
+    """The same with the label map of a rater."""
+    folder_of(root, volume("LPI"))
+    (root / "labels").mkdir()
+    inside = volume("LPI")
+    marked = (np.asarray(inside.dataobj) > 0.5).astype(np.uint8)
+    for case in ("one", "two"):
+        image = nibabel.Nifti1Image(marked, inside.affine)
+        nibabel.save(image, root / "labels" / f"{case}.nii.gz")
+    return root
+
+
 def shown(read):
     """The data of the first case, and its prediction (z, y, x)."""
     items = segmented_cases(read, ItemPictures(None), "viewer")
@@ -84,6 +100,27 @@ def test_volumes_of_any_orientation_are_shown_alike(tmp_path, code):
     assert spot == [[SPOT[2], front - 1 - SPOT[1], right - 1 - SPOT[0]]]
     assert value["upright"] == (("R", "A"), ("R", "S"), ("A", "S"))
     assert "of 0.7 x 1.1 x 5 mm (axes RAS)" in value["about"]
+
+
+def test_a_browser_cuts_them_along_the_body_in_millimetres(tmp_path, open_page):
+    page, folder = tmp_path / "page.html", labelled(tmp_path / "p")
+    scored = Scored(results=(qualms.score(folder, name="p"),))
+    write_page(scored, page, sources=[folder])
+    opened = open_page(page.as_uri() + "#page-viewer")
+    settle(opened)
+    wait(opened, "document.querySelectorAll('.scan canvas').length > 0")
+    right, front, head = (n * mm for n, mm in zip(SHAPE, SPACING, strict=True))
+    for number, (wide, high, words) in enumerate(
+        [
+            (right, front, "left R, top A"),
+            (right, head, "left R, top S"),
+            (front, head, "left A, top S"),
+        ]
+    ):
+        opened.locator(".dials button").nth(number).click()
+        assert words in opened.locator(".dials output").inner_text()
+        box = opened.locator(".scan canvas").first.bounding_box()
+        assert box["width"] / box["height"] == pytest.approx(wide / high, rel=0.02)
 
 
 def test_oblique_volumes_are_shown_on_the_nearest_axes_and_said_to_be(tmp_path):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from qualms.predictions import Grid
 
-CUTS = {"axial": "SI", "coronal": "PA", "sagittal": "LR"}
+CUTS = {"axial": ("S", "I"), "coronal": ("P", "A"), "sagittal": ("L", "R")}
 """Cuts, by the directions of the axis that they are across: wanted, and opposite."""
 SIDES = (("R", "A"), ("R", "S"), ("A", "S"))
 """What lies left and on top in each of these cuts."""
@@ -72,7 +72,7 @@ def middle_slice(panel: Mapping[str, Any]) -> NDArray[Any]:
         return pixels
     shape, spacing = pixels.shape[:3], panel.get("spacing")
     across = shape.index(1) if 1 in shape else 0
-    picture = np.take(pixels, shape[across] // 2, axis=across)
+    picture: NDArray[Any] = np.take(pixels, shape[across] // 2, axis=across)
     if spacing is None:
         return picture
     if across:
@@ -93,8 +93,8 @@ def _repeated(count: int, ratio: float) -> NDArray[np.int64]:
 
 def _placed(grid: Grid) -> Iterator[_Placed]:
     for wanted, opposite in CUTS.values():
-        pair = (i for i, letter in enumerate(grid.axes) if letter in wanted + opposite)
-        axis = next(pair, None)
+        along = (grid.axes.find(letter) for letter in (wanted, opposite))
+        axis = next((place for place in along if place >= 0), None)
         yield _Placed(axis, axis is not None and grid.axes[axis] == opposite)
 
 
