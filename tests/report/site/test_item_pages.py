@@ -328,7 +328,7 @@ def unpacked(case):
 
 @pytest.mark.parametrize("space", [(5, 7), (6, 10, 12)])
 def test_panels_hold_the_numbers_of_the_file(space):
-    built = segmented(space=space)
+    built = segmented(space=space, header={"draws": "labels"})
     shown = segmented_cases(built, NO_DATA, "case")
     (case,) = (each.value for each in shown.cases if each.value["name"].endswith("0"))
     volumes = {title: v[..., 0].reshape(space) for title, v in unpacked(case).items()}
@@ -336,7 +336,7 @@ def test_panels_hold_the_numbers_of_the_file(space):
     rated = maps.raters[0] + 2 * maps.raters[1]
     np.testing.assert_array_equal(volumes["Raters"], rated)
     np.testing.assert_array_equal(volumes["Prediction"], maps.mean_probs.argmax(axis=0))
-    panel = next(p for p in case["panels"] if p["title"].startswith("AU"))
+    panel = next(p for p in case["panels"] if p["title"] == "EU: expected entropy")
     values = volumes[panel["title"]] / 254 * panel["largest"]
     half = panel["largest"] / 508 + 1e-6
     np.testing.assert_allclose(values, maps.expected_entropy, atol=half)
@@ -558,9 +558,9 @@ def test_the_slider_goes_through_a_volume_by_keyboard(visit):
     assert pixels(page, 2) != before
     page.keyboard.press("ArrowLeft")
     assert pixels(page, 2) == before
-    page.locator(".axes button", has_text="x").click()
+    page.locator(".axes button", has_text="axis 2").click()
     assert page.locator(".dials output").inner_text() == "7/12"
-    assert page.locator(".axes button[aria-pressed=true]").inner_text() == "x"
+    assert page.locator(".axes button[aria-pressed=true]").inner_text() == "axis 2"
 
 
 @pytest.mark.browser

@@ -102,6 +102,7 @@ def test_volumes_of_any_orientation_are_shown_alike(tmp_path, code):
     assert "of 0.7 x 1.1 x 5 mm (axes RAS)" in value["about"]
 
 
+@pytest.mark.browser
 def test_a_browser_cuts_them_along_the_body_in_millimetres(tmp_path, open_page):
     page, folder = tmp_path / "page.html", labelled(tmp_path / "p")
     scored = Scored(results=(qualms.score(folder, name="p"),))
