@@ -12,6 +12,12 @@ _ESCAPE = re.compile(
     r"|\x1b[\]P^_X].*?(?:\x07|\x1b\\|$)"  # texts for the terminal, such as its title
     r"|\x1b[ -/]*[0-~]"
 )
+_CLUSTER = re.compile(
+    r"(?:id_?)?(?:patient|subject|participant|person|donor|animal|mouse|lesion|slide|"
+    r"video|recording)s?(?:_?(?:id|no|nr|num|number|name|key|code))?"
+    r"|(?:case|study|exam|scan|series|eye)_?id|pid|mrn"
+)
+"""Names that others give to what several items belong to, in lower case."""
 _LINE = 200
 """Longest message of foreign code, in characters."""
 
@@ -24,6 +30,26 @@ def suggest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
     """
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)
     return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def names_cluster(name: str) -> bool:
+    """Return whether `name` is what others call a cluster, such as a patient.
+
+    >>> names_cluster("PatientID"), names_cluster("subject-id"), names_cluster("age")
+    (True, True, False)
+    """
+    return _CLUSTER.fullmatch(re.sub(r"[ .-]", "_", name.lower())) is not None
+
+
+def cluster_hint(names: Iterable[str]) -> str:
+    """Return what to do with the first name that others give to a cluster, else ''.
+
+    >>> cluster_hint(["age", "patient_id"])
+    "; call 'patient_id' 'cluster' if its items belong together: intervals allow for it"
+    """
+    name = next(filter(names_cluster, names), "")
+    words = "if its items belong together: intervals allow for it"
+    return f"; call {name!r} 'cluster' {words}" if name else ""
 
 
 def plural(count: int, noun: str) -> str:

@@ -102,6 +102,8 @@ def test_a_number_can_be_the_name_of_a_choice():
     known = {"scenario": Option("1", Literal["1", "3"]), "rate": KNOWN["rate"]}
     given = {"scenario": 3, "rate": 3}
     assert check_options("part", given, known) == {"scenario": "3", "rate": 3}
+    labelled = {"label": Option("", str)}
+    assert check_options("part", {"label": 1}, labelled) == {"label": "1"}
     with pytest.raises(ValueError, match="must be 1 or 3, got 2"):
         check_options("part", {"scenario": 2}, known)
 
@@ -128,7 +130,7 @@ def test_a_number_can_be_the_name_of_a_choice():
         ({"limits": 3}, "must be text or null or a list in JSON in which each is a n"),
         ({"sinks": ["file", "bord"]}, "got ['file', 'bord']. Did you mean 'board'?"),
         ({"sinks": [["file"]]}, "each is board or file, got [['file']]."),
-        ({"label": 3}, "must be text, got 3"),
+        ({"label": 0.5}, "must be text, got 0.5"),
     ],
 )
 def test_values_that_do_not_fit_the_signature_are_refused(given, said):

@@ -6,6 +6,7 @@ import sys
 
 import typer
 
+from qualms.cli._once import OnceCommand
 from qualms.cli.check import check
 from qualms.cli.convert import convert
 from qualms.cli.docs import docs
@@ -31,20 +32,20 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command()(score)
-app.command()(refer)
-app.command()(check)
-app.command()(convert)
-app.command()(predict)
-app.command()(run)
-app.command()(report)
-app.command()(runs)
-app.command()(gc)
-app.command()(tune)
-app.command()(prepare)
-app.command("list")(list_parts)
-app.command()(new)
-app.command()(docs)
+app.command(cls=OnceCommand)(score)
+app.command(cls=OnceCommand)(refer)
+app.command(cls=OnceCommand)(check)
+app.command(cls=OnceCommand)(convert)
+app.command(cls=OnceCommand)(predict)
+app.command(cls=OnceCommand)(run)
+app.command(cls=OnceCommand)(report)
+app.command(cls=OnceCommand)(runs)
+app.command(cls=OnceCommand)(gc)
+app.command(cls=OnceCommand)(tune)
+app.command(cls=OnceCommand)(prepare)
+app.command("list", cls=OnceCommand)(list_parts)
+app.command(cls=OnceCommand)(new)
+app.command(cls=OnceCommand)(docs)
 
 
 @app.callback(invoke_without_command=True)

@@ -6,7 +6,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from qualms.cli._outputs import refuse_overwriting
+from qualms.cli._outputs import check_ending, refuse_overwriting, refuse_replacing
 from qualms.cli._raters import Draws
 
 WITH_APPLY = {"file", "apply", "items", "logits", "seed", "as_json"}
@@ -95,6 +95,10 @@ def refer(
     what was asked, or the new items do not look like those of the plan.
     """
     refuse_overwriting([plan, items], [file, apply, gallery, *(on or ())])
+    check_ending("--plan", plan, ".json")
+    check_ending("--items", items, ".csv", ".txt")
+    refuse_replacing("--plan", plan, '"kind": "qualms referral plan"')
+    refuse_replacing("--items", items, "item,row,uncertainty")
     if apply is not None:
         _check_with_apply(context)
         _apply(apply, file, items, logits=logits, seed=seed, as_json=as_json)

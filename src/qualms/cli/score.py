@@ -15,7 +15,7 @@ import typer
 
 from qualms.cli._complete import complete_scores
 from qualms.cli._include import Include
-from qualms.cli._outputs import refuse_overwriting
+from qualms.cli._outputs import check_ending, refuse_overwriting
 from qualms.cli._raters import Background, Draws, Raters
 
 if TYPE_CHECKING:
@@ -82,14 +82,14 @@ def score(
         ),
     ] = "",
     chosen: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
             "--scores",
             metavar="NAME,...",
             help="Only these scores, e.g. ece,aurc; see `qualms list scores`.",
             autocompletion=complete_scores,
         ),
-    ] = "",
+    ] = None,
     every: Annotated[
         bool, typer.Option("--all", help="Print every score, and the curves.")
     ] = False,
@@ -216,7 +216,7 @@ def score(
     with _progress(options, quiet=as_json) as watched:
         scored = scores_of(options=watched, force_val=force_val, gallery=gallery)
     if chosen:
-        scored = with_scores(scored, chosen.split(","))
+        scored = with_scores(scored, ",".join(chosen).split(","))
     written: list[Path] = []
     try:
         if curves is not None:
@@ -268,6 +268,8 @@ def _check_writable(
     from qualms.report import check_room
 
     refuse_overwriting([html, curves], inputs)
+    check_ending("--html", html, ".html", ".htm")
+    check_ending("--curves", curves, ".csv")
     if html is not None:
         from qualms.report.site import PAGE_BYTES
 

@@ -1,7 +1,7 @@
 """Predictions of an estimator that follows the protocol of scikit-learn.
 
-No estimator is imported: an object with `predict_proba` and `classes_` is a classifier,
-any other object with `predict` a regressor.
+No estimator is imported: an object with `classes_` is a classifier, which must have
+`predict_proba`; any other object with `predict` is a regressor.
 """
 
 import inspect
@@ -21,10 +21,15 @@ class Estimator(Protocol):
 
 
 @runtime_checkable
-class ProbabilisticClassifier(Protocol):
-    """An object that predicts probabilities of its classes."""
+class Classifier(Protocol):
+    """An object that was fitted to classes."""
 
     classes_: Any
+
+
+@runtime_checkable
+class ProbabilisticClassifier(Classifier, Protocol):
+    """A classifier that predicts probabilities of its classes."""
 
     def predict_proba(self, inputs: Any, /) -> Any: ...
 
@@ -57,14 +62,20 @@ def estimator_arrays(estimator: Estimator, inputs: Any, target: Any) -> Estimate
         if names != [str(number) for number in range(len(names))]:
             header["classes"] = names
         return EstimatedArrays(arrays, {**header, "task": "classification"})
+    if isinstance(estimator, Classifier):
+        raise PredictionsError(_without_probabilities(estimator))
     arrays = {"target": np.asarray(target), **_value_arrays(estimator, inputs)}
     if arrays["mean"].dtype.kind not in "fiu":
-        raise PredictionsError(
-            f"{type(estimator).__name__} predicts classes without probabilities, and"
-            " has no predict_proba; fit one that has, such as with probability=True, or"
-            " inside CalibratedClassifierCV"
-        )
+        raise PredictionsError(_without_probabilities(estimator))
     return EstimatedArrays(arrays, {**header, "task": "regression"})
+
+
+def _without_probabilities(estimator: object) -> str:
+    return (
+        f"{type(estimator).__name__} predicts classes without probabilities, and has no"
+        " predict_proba; fit one that has, such as with probability=True, or inside"
+        " CalibratedClassifierCV"
+    )
 
 
 def _class_arrays(

@@ -7,7 +7,7 @@ from typing import Any
 
 from qualms.evaluate.entry import Curve, Histogram
 from qualms.evaluate.group_spreads import GroupSpread
-from qualms.evaluate.main_scores import main_rows
+from qualms.evaluate.main_scores import main_rows, score_hint
 from qualms.evaluate.notebook import (
     SIGNS,
     NotebookCell,
@@ -28,7 +28,7 @@ from qualms.evaluate.subsets import (
 from qualms.inference import Design
 from qualms.labels import labels_text
 from qualms.predictions import Header, Predictions
-from qualms.wording import plural, suggest
+from qualms.wording import plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ class Results:
         at = f" with {labels_text(settings)}" if settings else ""
         raise LookupError(
             f"no {score!r} on {subset or self.subset!r} items{at} in {self.name}."
-            f"{suggest(score, names)} It has {', '.join(names)}."
+            f"{score_hint(score, names)} It has {', '.join(names)}."
         )
 
     def _places(self, subset: str | None) -> tuple[str, ...]:

@@ -4,10 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from qualms import scores
-from qualms.evaluate.main_scores import Kind, kind_of, main_kinds
+from qualms.evaluate.main_scores import Kind, kind_of, main_kinds, score_hint
 from qualms.evaluate.rows import RowKey
 from qualms.evaluate.scoring import Scored
-from qualms.wording import suggest
 
 
 def with_main_scores(scored: Scored) -> Scored:
@@ -40,7 +39,7 @@ def with_scores(scored: Scored, score_names: Iterable[str]) -> Scored:
             exists = plain in scores.__all__
             why = " It may need other arrays, or --val." if exists else ""
             raise LookupError(
-                f"no score {name!r} here.{why or suggest(plain, available)} These "
+                f"no score {name!r} here.{why or score_hint(plain, available)} These "
                 f"predictions have {', '.join(available)}."
             )
         chosen.append(score)

@@ -1,16 +1,40 @@
 """The main scores of each task: the short output of `qualms score`."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from qualms.evaluate.chosen_uncertainty import COMPUTED, PATCH, uncertainty_of
 from qualms.evaluate.rows import RowSettings, ScoreRow
 from qualms.shelf import names
+from qualms.wording import suggest
 
 Kind = tuple[str, RowSettings]
 """A score and its settings."""
 SHOWN = 10
 """Number of scores shown."""
+
+OTHER_NAMES: Mapping[str, Sequence[str]] = {
+    **dict.fromkeys(
+        ("auc", "roc_auc", "auc_roc", "rocauc", "roc_auc_score"),
+        ("auroc", "macro_auroc", "ood_auroc", "r_auroc"),
+    ),
+    **dict.fromkeys(("ap", "pr_auc", "auc_pr"), ("average_precision", "auprc")),
+    **dict.fromkeys(("acc", "error", "error_rate"), ("accuracy",)),
+    **dict.fromkeys(("f1", "f1_score", "fscore"), ("macro_f1",)),
+    **dict.fromkeys(("log_loss", "logloss", "cross_entropy", "ce"), ("nll",)),
+    **dict.fromkeys(("recall", "tpr"), ("sensitivity", "recall_at_1")),
+    "precision": ("ppv",),
+    "tnr": ("specificity",),
+    **dict.fromkeys(("iou", "jaccard", "dsc"), ("macro_dice", "dice")),
+    **dict.fromkeys(("mse", "r2"), ("rmse",)),
+    "crps": ("crps_gaussian", "crps_ensemble"),
+    "fpr95": ("ood_fpr95",),
+    "kappa": ("quadratic_kappa",),
+    "mpiw": ("interval_length",),
+    "picp": ("coverage",),
+}
+"""Scores that others call by these names, or those that come closest."""
 
 
 class MainScore(NamedTuple):
@@ -27,6 +51,17 @@ class MainScore(NamedTuple):
         """Return whether `row` is of this score."""
         same = all(row.settings.get(name) == v for name, v in self.settings.items())
         return same and row.score == self.score
+
+
+def score_hint(name: str, available: Collection[str]) -> str:
+    """Return ' Did you mean ...?' for a score of another name or spelling, else ''.
+
+    >>> score_hint("AUC", ["aurc", "auroc"])
+    " Did you mean 'auroc'?"
+    """
+    plain = re.sub(r"[ -]", "_", name.lower())
+    meant = [score for score in OTHER_NAMES.get(plain, ()) if score in available]
+    return suggest(meant[0] if meant else plain, available)
 
 
 _CONFORMAL = {"interval": "conformal"}

@@ -71,6 +71,13 @@ def threshold_rule(wanted: str | float) -> ThresholdRule:
         raise ValueError(
             f"a threshold must be {_FORMS}, got {text!r}.{suggest(name, known)}"
         )
+    if kind is None and not 0.0 <= value <= 1.0:
+        raise ValueError(
+            f"a threshold on P(y=1) must lie between 0 and 1, got {text!r}; write "
+            f"{value / 100:g} for {text} %"
+            if 1.0 < value <= 100.0
+            else f"a threshold on P(y=1) must lie between 0 and 1, got {text!r}"
+        )
     if kind is None:
         return ThresholdRule(kind="given", value=value, text=text)
     rule = ThresholdRule(kind=kind, value=value, text=text)

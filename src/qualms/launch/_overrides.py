@@ -67,6 +67,10 @@ def _check_training(options: Mapping[str, Any], task: str) -> None:
             "training option 'epochs' must be a whole number from 1 on, got"
             f" {options['epochs']}"
         )
+    if options.get("lr") == 0:
+        raise ValueError(
+            "training option 'lr' must be above 0, got 0: nothing would be trained"
+        )
     if refusal := task_refusal(training(options), task):
         raise ValueError(refusal)
 

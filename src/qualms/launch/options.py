@@ -72,7 +72,7 @@ def check_options(
 ) -> dict[str, Any]:
     """Return options in the types of a part; raise unless it has them and they fit.
 
-    A number is taken for a text where the option is one of a few texts, as in
+    A number is taken for a text where the option is a text, as in positive=1 or
     scenario=1.
     """
     checked = {}
@@ -84,7 +84,10 @@ def check_options(
                 f"{_suggest(name, available, prefix)} Known: {listed}."
             )
         hint = available[name].hint
-        texts = [text for text in _literals(hint) if text == json.dumps(value)]
+        typed = json.dumps(value)
+        texts = [text for text in _literals(hint) if text == typed]
+        if hint is str and isinstance(value, int):
+            texts = [typed]
         if not texts and not _fits(value, hint):
             raise ValueError(
                 f"option {prefix + name!r} of {part} must be {hint_text(hint)},"

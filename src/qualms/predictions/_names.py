@@ -13,7 +13,7 @@ from qualms.predictions._schema import (
     array_field,
     is_array_name,
 )
-from qualms.wording import suggest
+from qualms.wording import cluster_hint, suggest
 
 # Similarity above which one name is taken for a misspelling of another.
 _CLOSE = 0.8
@@ -69,7 +69,8 @@ def check_names(
         if strict:
             raise PredictionsError(_would_be_lost(task, name))
     _check_combination(task, names)
-    return (*ignored_notes(task, unknown), *_target_notes(task, names))
+    notes = ignored_notes(task, unknown, clustered="cluster" in names)
+    return (*notes, *_target_notes(task, names))
 
 
 def _check_combination(task: str, names: Collection[str]) -> None:
@@ -93,16 +94,24 @@ def _check_combination(task: str, names: Collection[str]) -> None:
             )
 
 
-def ignored_notes(task: str, unknown: list[str]) -> tuple[str, ...]:
-    """Return notes on arrays that `task` does not have; many are listed in one note."""
+def ignored_notes(
+    task: str, unknown: list[str], *, clustered: bool = True
+) -> tuple[str, ...]:
+    """Return notes on arrays that `task` does not have; many are listed in one note.
+
+    Unless items are `clustered` already, an array of patients is offered as clusters.
+    """
     if len(unknown) <= 5:
+        hints = ["" if clustered else cluster_hint([name]) for name in unknown]
         return tuple(
             f"{_array_words(name)} is not part of {task} predictions and was ignored"
-            for name in unknown
+            + hint
+            for name, hint in zip(unknown, hints, strict=True)
         )
+    hint = "" if clustered else cluster_hint(unknown)
     return (
         f"the arrays {listed(unknown)} are not part of {task} predictions and were "
-        "ignored",
+        f"ignored{hint}",
     )
 
 

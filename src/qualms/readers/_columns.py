@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from qualms.predictions import PredictionsError, array_field, read_array
 from qualms.readers import ForeignContents
-from qualms.wording import plural
+from qualms.wording import cluster_hint, plural
 
 TABLES = (".csv", ".parquet")
 Columns = Mapping[str, NDArray[Any]]
@@ -200,7 +200,8 @@ def unread_note(columns: Columns, used: Sequence[str]) -> tuple[str, ...]:
     if not unread:
         return ()
     listed = ", ".join(unread[:6]) + (" ..." if len(unread) > 6 else "")
-    return (f"{plural(len(unread), 'column')} not read: {listed}",)
+    hint = "" if "cluster" in columns else cluster_hint(unread)
+    return (f"{plural(len(unread), 'column')} not read: {listed}{hint}",)
 
 
 def class_contents(

@@ -42,6 +42,7 @@ class _Names:
     positive: str
     probs: Mapping[str, str]
     values: Mapping[str, str]
+    alpha: float | None
     item: str
     cluster: str
     groups: Sequence[str]
@@ -67,6 +68,7 @@ def table(  # noqa: PLR0913 - an option for each column
     std: str = "",
     lower: str = "",
     upper: str = "",
+    alpha: float | None = None,
     item: str = "",
     cluster: str = "",
     groups: str | Sequence[str] = (),
@@ -84,6 +86,7 @@ def table(  # noqa: PLR0913 - an option for each column
         std: Column of their standard deviations.
         lower: Column of lower ends of intervals.
         upper: Column of upper ends.
+        alpha: Share of values that the intervals aim to miss, 0.1 for 90 % intervals.
         item: Column that names items.
         cluster: Column with the cluster of each item, such as the patient.
         groups: Columns with groups that are scored separately.
@@ -98,6 +101,7 @@ def table(  # noqa: PLR0913 - an option for each column
         positive=str(positive),
         probs={str(name): column for name, column in (probs or {}).items()},
         values={name: column for name, column in values.items() if column},
+        alpha=alpha,
         item=item,
         cluster=cluster,
         groups=(groups,) if isinstance(groups, str) else tuple(groups),
@@ -130,11 +134,16 @@ def _check(names: _Names) -> None:
         got = " and ".join(used_kinds) or "none of them"
         raise PredictionsError(
             "say which columns hold predictions: -o prob=COLUMN for two classes, -o"
-            ' \'probs={"CLASS": "COLUMN", ...}\' for more, or -o mean=COLUMN for'
-            f" values; got {got}"
+            ' \'probs={"CLASS": "COLUMN", ...}\' for more, or -o mean=COLUMN,'
+            f" or -o lower=COLUMN and -o upper=COLUMN, for values; got {got}"
         )
     if names.decimal not in {".", ","}:
         raise PredictionsError(f"decimal must be . or , got {names.decimal!r:.20}")
+    if (names.alpha is not None) != bool({"lower", "upper"} & {*names.values}):
+        raise PredictionsError(
+            "alpha says what share the intervals aim to miss, 0.1 for 90 % intervals;"
+            " say -o lower=COLUMN, -o upper=COLUMN and -o alpha=0.1 together"
+        )
     if names.positive and not names.prob:
         raise PredictionsError("positive says which class prob is of; say prob, too")
 
@@ -237,7 +246,8 @@ def _values(names: _Names, columns: Columns) -> ForeignContents:
         arrays={
             field: _numbers(columns, name, names.decimal)
             for field, name in used.items()
-        }
+        },
+        header={} if names.alpha is None else {"alpha": names.alpha},
     )
 
 

@@ -26,6 +26,10 @@ _SECOND = ("var", "variance")
 _LARGEST = 80.0
 """Logarithm of a variance beyond which float32 has no number."""
 _ROUNDING = {torch.float16: 2e-2, torch.bfloat16: 2e-2}
+_SUMS = 1e-3
+"""Most by which sums of probabilities may miss 1."""
+_SIGMOIDS = ", and return a softmax if each class has a sigmoid"
+_REGIONS = ", or name the regions that overlap: regions=[...]"
 _PAIR = 2
 _FLAT = 2
 """Axes of the scores of items that are no maps."""
@@ -80,15 +84,23 @@ class OutputReader:
         """Raise if logits look like probabilities, and the user named no form."""
         if self.task == "regression" or self.form != "logits" or self.explicit:
             return
-        inside = bool((outputs >= 0).all() and (outputs <= 1).all())
-        sums = outputs.sum(1)
-        if inside and (outputs.shape[1] == 1 or bool(((sums - 1).abs() < 1e-3).all())):
+        if not bool((outputs >= 0).all() and (outputs <= 1).all() and outputs.any()):
+            return
+        one = outputs.shape[1] == 1
+        if one or bool(((outputs.sum(1) - 1).abs() < _SUMS).all()):
             raise ValueError(
                 "the outputs of the model look like probabilities and not like logits:"
-                " all lie between 0 and 1"
-                + (" and sum to 1" if outputs.shape[1] > 1 else "")
-                + "; say outputs='probabilities', or outputs='logits' if they are none"
+                f" all lie between 0 and 1{'' if one else ' and sum to 1'}; say"
+                " outputs='probabilities', or outputs='logits' if they are none"
             )
+        regions = "" if outputs.ndim == _FLAT else _REGIONS
+        raise ValueError(
+            "the outputs of the model look like a sigmoid of each class and not like"
+            f" logits: all lie between 0 and 1 and do not sum to 1; if one class"
+            " is true of each item, return a softmax and say outputs='probabilities';"
+            " if several may be, predict each of them with a model of its own"
+            f"{regions}; say outputs='logits' if these are logits"
+        )
 
     def _values(self, returned: Any) -> Tensor:
         pair = self.form != "mean"
@@ -206,7 +218,7 @@ def _variance(second: Tensor, form: str) -> Tensor:
 
 def _log_probabilities(probs: Tensor, *, coarse: bool) -> Tensor:
     """Return logits whose softmax is `probs` (B, C, *space); of class 1 if C is 1."""
-    tolerance = _ROUNDING.get(probs.dtype, 1e-3)
+    tolerance = _ROUNDING.get(probs.dtype, _SUMS)
     probs = probs.float()
     if coarse:
         raise ValueError(
@@ -226,10 +238,7 @@ def _log_probabilities(probs: Tensor, *, coarse: bool) -> Tensor:
             "the probabilities of an item must sum to 1, got sums from"
             f" {sums.min().item():.4g} to {sums.max().item():.4g}; say outputs='logits'"
             " if these are logits"
-            + (
-                ", or name the regions that overlap: regions=[...]"
-                * (probs.ndim > _FLAT)
-            )
+            + (_REGIONS if probs.ndim > _FLAT else _SIGMOIDS)
         )
     tiny = torch.finfo(torch.float32).tiny
     logs = probs.clamp(min=tiny).log()

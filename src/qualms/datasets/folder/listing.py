@@ -1,8 +1,9 @@
 """Items that a user's folder or table lists, before any picture is opened.
 
 A folder is laid out by class (`cats/1.png`), by split and class (`train/cats/1.png`),
-has images and masks of the same names (`images/1.png`, `masks/1.png`), or holds
-`items.csv`. A table has one line for each item.
+has images and masks of the same names (`images/1.png`, `masks/1.png`; `imgs`, `labels`
+and like words too, and `imagesTr`, `labelsTr`), or holds `items.csv`. A table has one
+line for each item.
 """
 
 import re
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from qualms.datasets._publisher_files import CsvRow, contents, read_table
 from qualms.datasets._recipe import DatasetError
-from qualms.wording import suggest
+from qualms.wording import names_cluster, plural, suggest
 
 TABLE = "items.csv"
 COLUMNS = ("path", "target", "split", "group", "cluster", "shifted", "masks", "mask")
@@ -42,6 +43,17 @@ NEAR = 0.75
 SHOWN = 3
 """Names that a note lists."""
 IGNORED_FILES = ("thumbs.db", "desktop.ini")
+IMAGES = re.compile(r"(?:image|img)s?(?P<part>tr|ts)?", re.IGNORECASE)
+"""A folder of images beside one of masks."""
+MASKS = re.compile(
+    r"(?:masks?|labels?|segs?|segmentations?|annotations?|gt|ground_?truths?)"
+    r"(?P<part>tr|ts)?(?P<rater>_\w+)?",
+    re.IGNORECASE,
+)
+PART_SPLITS = {"tr": "train", "ts": "test"}
+"""Splits of the folders of nnU-Net and of the Medical Segmentation Decathlon."""
+CHANNEL = re.compile(r"(.+)_(\d{4})")
+"""The name of a file of one channel, as nnU-Net has them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +102,13 @@ def listing_of(root: Path, *, unlabelled: bool = False) -> OwnListing:
     if unlabelled and not _folders(root):
         return OwnListing(folder=root, items=tuple(_without_classes(root)))
     items = tuple(_in_folders(root))
-    notes = (*_unread_tables(root), *_lone_masks(root, items))
+    notes = (
+        *_unread_tables(root),
+        *_split_words(items),
+        *_nested(items),
+        *_lone_masks(root, items),
+        *_lone_images(root, items),
+    )
     return OwnListing(folder=root, items=items, notes=notes)
 
 
@@ -117,6 +135,39 @@ def _lone_masks(root: Path, items: Sequence[OwnItem]) -> Iterator[str]:
         yield f"masks that are not read, since no image has their name: {shown}{more}"
 
 
+def _lone_images(root: Path, items: Sequence[OwnItem]) -> Iterator[str]:
+    """Say which folder of images has no masks."""
+    if not any(item.masks for item in items):
+        return
+    for folder in (f for f in _folders(root) if IMAGES.fullmatch(f.name)):
+        if not any(root / item.path in folder.iterdir() for item in items):
+            yield f"images that are not read, since they have no masks: {folder.name}"
+
+
+def _split_words(items: Sequence[OwnItem]) -> Iterator[str]:
+    """Say which class has the name of a split."""
+    classes = dict.fromkeys(item.target for item in items if not item.split)
+    for name in (each for each in classes if each.lower() in SPLITS):
+        yield (
+            f"the folder {name!r} is a class here, as those beside it are, and not the"
+            f" split; in a split there is a folder for each class ({name}/cats/1.png)"
+        )
+
+
+def _nested(items: Sequence[OwnItem]) -> Iterator[str]:
+    """Say that folders inside those of classes do not keep their images together."""
+    free = (item for item in items if item.target and not item.split)
+    folders = {item.path.rpartition("/")[0]: item.target for item in free}
+    nested = [folder for folder, name in folders.items() if folder != name]
+    if nested:
+        count = f"{len(nested)} {plural(len(nested), 'folder')} inside those of classes"
+        yield (
+            f"images lie in {count}, such as {nested[0]}, and each image counts by"
+            " itself; if such a folder is a patient or a recording, list the images in"
+            f" {TABLE} with a column 'cluster', so that none is trained and tested on"
+        )
+
+
 def _without_classes(root: Path) -> Iterator[OwnItem]:
     files = [path for path in sorted(root.iterdir()) if _counts(path)]
     if not files:
@@ -135,7 +186,8 @@ def _in_folders(root: Path) -> Iterator[OwnItem]:
             f" {tables or contents(root)}"
         )
     classes = [part for part in parts if part.name.lower() not in SPLITS]
-    if classes and any(part.name.lower() == "train" for part in parts):
+    train = [p for p in parts if p.name.lower() == "train" and not _holds_images(p)]
+    if classes and train:
         raise DatasetError(
             f"folders in {root} must all be splits or all be classes, got"
             f" {classes[0].name!r} beside 'train'; move it away (splits:"
@@ -153,6 +205,11 @@ def _in_folders(root: Path) -> Iterator[OwnItem]:
                 f"expected a folder for each class in {part}; {contents(part)}"
             )
         yield from _in_part(root, folders, split, shifted=shifted)
+
+
+def _holds_images(folder: Path) -> bool:
+    """Return whether a folder holds images and no folders, as that of a class does."""
+    return not _folders(folder) and any(map(_counts, folder.iterdir()))
 
 
 def _refuse_other_splits(parts: Sequence[Path]) -> None:
@@ -175,14 +232,60 @@ def _in_part(
     root: Path, folders: Sequence[Path], split: str, *, shifted: bool
 ) -> Iterator[OwnItem]:
     """Yield items of a split: of folders for classes, or for images and masks."""
-    images = [f for f in folders if f.name.lower() == "images"]
-    raters = [f for f in folders if re.match(r"masks?(_|$)", f.name.lower())]
-    if images and raters and len(folders) == 1 + len(raters):
-        items = _with_masks(root, images[0], raters)
-    else:
-        items = _of_classes(root, folders)
-    for item in items:
-        yield replace(item, split=split, shifted=shifted)
+    pairs = _mask_folders(folders)
+    if not pairs:
+        for item in _of_classes(root, folders):
+            yield replace(item, split=split, shifted=shifted)
+    for images, raters in pairs.items():
+        # The folders imagesTr and imagesTs are splits where both have masks.
+        part = PART_SPLITS.get(_part(images), "") if len(pairs) > 1 else ""
+        for item in _with_masks(root, images, raters):
+            yield replace(item, split=split or part, shifted=shifted)
+
+
+def _mask_folders(folders: Sequence[Path]) -> dict[Path, list[Path]]:
+    """Return each folder of images with the folders of its raters; {} for classes."""
+    images = [f for f in folders if IMAGES.fullmatch(f.name)]
+    masks = [f for f in folders if MASKS.fullmatch(f.name)]
+    if not images or not masks:
+        _refuse_lone_masks(folders)
+        return {}
+    pairs = {i: [m for m in masks if _part(m) == _part(i)] for i in images}
+    paired = {m for raters in pairs.values() for m in raters}
+    # Images for testing are often published without masks.
+    unread = {i for i, raters in pairs.items() if not raters and _part(i) == "ts"}
+    others = [f for f in folders if f not in {*pairs, *paired}]
+    others += [i for i, raters in pairs.items() if not raters and i not in unread]
+    if others or len({_part(i) for i in images}) < len(images):
+        raise DatasetError(
+            f"{folders[0].parent} must hold folders of images and of their masks alone,"
+            f" as {images[0].name!r} and {masks[0].name!r} are, got"
+            f" {(others or images[1:])[0].name!r} beside them; move it away, or, if"
+            f" these are classes, list the images in {TABLE}"
+        )
+    return {i: raters for i, raters in pairs.items() if raters}
+
+
+def _part(folder: Path) -> str:
+    """Return 'tr' or 'ts' for a folder such as imagesTr, else ''."""
+    match = IMAGES.fullmatch(folder.name) or MASKS.fullmatch(folder.name)
+    return (match["part"] or "").lower() if match else ""
+
+
+def _refuse_lone_masks(folders: Sequence[Path]) -> None:
+    """Raise if one of two folders holds masks of the other, and not another class."""
+    if len(folders) != 2:
+        return
+    for images, masks in (folders, folders[::-1]):
+        name = masks.name.lower()
+        rest = name.removeprefix(images.name.lower()).strip("_- ")
+        # Faces with and without a mask are two classes.
+        if MASKS.fullmatch(rest) and name != "mask":
+            raise DatasetError(
+                f"{masks} looks like masks of the images in {images.name!r}, and not"
+                " like a class; call the two folders 'images' and 'masks', or, if they"
+                f" are classes, list the images in {TABLE}"
+            )
 
 
 def _with_masks(root: Path, images: Path, raters: Sequence[Path]) -> Iterator[OwnItem]:
@@ -190,15 +293,31 @@ def _with_masks(root: Path, images: Path, raters: Sequence[Path]) -> Iterator[Ow
     masks_by_rater = {rater: _by_name(rater) for rater in raters}
     for name, image in _by_name(images).items():
         where = image.relative_to(root).as_posix()
+        masks_of = []
         for rater, masks in masks_by_rater.items():
-            if name not in masks:
+            mask = masks.get(name) or _mask_of_channel(image, name, masks)
+            if mask is None:
                 raise DatasetError(
                     f"{where} must have a mask called {name!r} in {rater}, which holds"
                     " none; add it, or remove the image"
                 )
-        masks_of = (masks[name].relative_to(root) for masks in masks_by_rater.values())
-        paths = tuple(mask.as_posix() for mask in masks_of)
-        yield OwnItem(path=where, where=where, masks=paths)
+            masks_of.append(mask.relative_to(root).as_posix())
+        yield OwnItem(path=where, where=where, masks=tuple(masks_of))
+
+
+def _mask_of_channel(
+    image: Path, name: str, masks: Mapping[str, Path]
+) -> Path | None:
+    """Return the mask of an image that nnU-Net has as a file for each channel."""
+    match = CHANNEL.fullmatch(name)
+    if match is None or match[1] not in masks:
+        return None
+    if match[2] != "0000":
+        raise DatasetError(
+            f"{image} is one channel of {match[1]!r}, and an image is one file with all"
+            " its channels; join them, or keep those of one channel"
+        )
+    return masks[match[1]]
 
 
 def _by_name(folder: Path) -> dict[str, Path]:
@@ -276,6 +395,8 @@ def _check_ending(path: Path, where: str) -> None:
 def _table(path: Path) -> OwnListing:
     rows = read_table(path, ["path"])
     masks, unread = _mask_columns(path, list(rows[0].fields))
+    if "cluster" not in rows[0].fields:
+        _refuse_clusters(path, rows, unread)
     items = [_item(path, row, masks) for row in rows]
     lines: dict[str, str] = {}
     for item in items:
@@ -294,6 +415,19 @@ def _table(path: Path) -> OwnListing:
     )
     notes = (note,) if unread else ()
     return OwnListing(folder=path.parent, items=tuple(items), notes=notes)
+
+
+def _refuse_clusters(table: Path, rows: Sequence[CsvRow], unread: list[str]) -> None:
+    """Raise if a column that is not read has the patients of several items."""
+    for name in filter(names_cluster, unread):
+        known = [value for row in rows if (value := (row.fields[name] or "").strip())]
+        if len(set(known)) < len(known):
+            raise DatasetError(
+                f"{table} has a column {name!r} with {len(set(known))} different values"
+                f" in {len(known)} lines: items of one of them must not be trained and"
+                " tested on; rename the column to 'cluster', or to"
+                f" '{EXTRA}{name}' if its items are independent"
+            )
 
 
 def _mask_columns(path: Path, columns: Sequence[str]) -> tuple[list[str], list[str]]:
