@@ -22,6 +22,14 @@ for shelf in sys.argv[2:]:
 words = ["run", "my_benchmark", "--include", folder, "--methods", "my_method"]
 app([*words, "--data", f"{folder}/data", "--dry-run"])
 """
+OTHER = """
+from qualms.methods import Method
+from qualms.shelf import find
+
+def other_method(*, rate: float = 0.1) -> Method:
+    \"""Quantiles, which have neither draws nor probabilities.\"""
+    return find("methods", "quantile")()
+"""
 
 
 def new(*words):
@@ -35,6 +43,9 @@ def test_skeletons_pass_their_tests_and_are_included(tmp_path):
         assert told.exit_code == 0, told.output
         assert f"pytest {folder / f'test_my_{kind}.py'}" in told.output
     assert len(list(folder.iterdir())) == 2 * len(KINDS)
+    # The tests of a method are those of any other one.
+    assert new("method", "other_method", "--to", folder).exit_code == 0
+    (folder / "other_method.py").write_text(OTHER)
     # One process for all, as importing takes longest; in a folder of its own.
     looked = subprocess.run(
         [sys.executable, "-c", LOOKED_AT, str(folder), *KINDS.values()],

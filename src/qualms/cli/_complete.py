@@ -9,6 +9,7 @@ SHELVES = (
     "methods",
     "datasets",
     "benchmarks",
+    "variants",
     "configs",
     "networks",
     "scores",

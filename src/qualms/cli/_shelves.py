@@ -24,6 +24,7 @@ from qualms.launch import (
     options_of,
 )
 from qualms.shelf import find, names, outside_parts
+from qualms.study import Benchmark
 from qualms.wording import plural
 
 _FROM_SOURCE = ("methods", "networks")
@@ -93,8 +94,20 @@ def _series(variants: Iterable[str]) -> list[str]:
 
 
 def benchmarks() -> Listing:
-    """List every benchmark with the variants of its presets."""
-    columns = ("name", "what", "preset", "size", "variants", "only if named")
+    """List every benchmark with the number of runs of each preset."""
+    columns = ("name", "what", "demo/small/paper")
+    return _listing("benchmarks", columns, _benchmark)
+
+
+def _benchmark(name: str) -> Iterator[Row]:
+    benchmark = find("benchmarks", name)()
+    runs = (str(_size(benchmark, preset)) for preset in benchmark.presets)
+    yield (name, _title(name, benchmark), f"{'/'.join(runs)} runs")
+
+
+def variants() -> Listing:
+    """List the variants of every preset of every benchmark."""
+    columns = ("name", "preset", "size", "variants", "only if named")
     return _listing("benchmarks", columns, _presets)
 
 
@@ -105,12 +118,18 @@ def _presets(name: str) -> Iterator[Row]:
             ", ".join(_series(variant.name for variant in group))
             for group in (preset.variants, preset.further)
         )
-        runs = len(benchmark.plan(preset.name).runs)
-        size = f"{runs} {plural(runs, 'run')}"
-        title = escape(benchmark.title)
-        part = outside_parts("benchmarks").get(name)
-        title += "" if part is None else f" (from {escape(part.where)})"
-        yield (name, title, preset.name, size, variants, further)
+        runs = _size(benchmark, preset.name)
+        yield (name, preset.name, f"{runs} {plural(runs, 'run')}", variants, further)
+
+
+def _size(benchmark: Benchmark, preset: str) -> int:
+    return len(benchmark.plan(preset).runs)
+
+
+def _title(name: str, benchmark: Benchmark) -> str:
+    part = outside_parts("benchmarks").get(name)
+    where = "" if part is None else f" (from {escape(part.where)})"
+    return escape(benchmark.title) + where
 
 
 def configs() -> Listing:
@@ -169,12 +188,22 @@ TABLES: Mapping[str, Callable[[], Listing]] = {
     "methods": methods,
     "datasets": datasets,
     "benchmarks": benchmarks,
+    "variants": variants,
     "configs": configs,
     "networks": networks,
     "scores": scores,
     "readers": readers,
     "corruptions": corruptions,
 }
+
+
+def shelves() -> Listing:
+    """List what can be listed."""
+    rows = []
+    for name, listing in TABLES.items():
+        what = (inspect.getdoc(listing) or "").removeprefix("List ").rstrip(".")
+        rows.append((name, what))
+    return Listing(("qualms list", "what it shows"), rows)
 
 
 def _parts(shelf: str) -> Listing:

@@ -8,6 +8,7 @@ import typer
 
 from qualms.cli._include import Include
 from qualms.cli._raters import Raters
+from qualms.progress import showing
 from qualms.wording import plural
 
 if TYPE_CHECKING:
@@ -61,8 +62,9 @@ def _check(file: Path, reading: "Callable[[Path], Predictions]") -> Exception | 
     from qualms.predictions import facts
 
     try:
-        predictions = reading(file)
-        contents = facts(predictions)  # reads and checks every segmented item
+        with showing(f"reading {file.name}"):
+            predictions = reading(file)
+            contents = facts(predictions)  # reads and checks every segmented item
     except (ValueError, LookupError, OSError, MemoryError) as error:
         return error
     lines = _describe(file, predictions, contents)

@@ -9,6 +9,7 @@ from qualms.cli._complete import complete_readers
 from qualms.cli._include import Include
 from qualms.cli._outputs import refuse_overwriting
 from qualms.cli._raters import Background, Draws, Raters
+from qualms.progress import showing
 from qualms.wording import plural
 
 
@@ -56,13 +57,15 @@ def convert(
         layout, parse_options(option or []), options_of(make, shelf="readers")
     )
     refuse_overwriting([out], [source, *(raters or ())])
-    predictions = with_stated(
-        read(source, task=task, raters=raters or (), reader=make(**options)),
-        draws=draws,
-        background=background,
-    )
-    check_destination(out, task=predictions.task)
-    path = write(out, predictions)
+    reader = make(**options)
+    with showing("converting"):
+        predictions = with_stated(
+            read(source, task=task, raters=raters or (), reader=reader),
+            draws=draws,
+            background=background,
+        )
+        check_destination(out, task=predictions.task)
+        path = write(out, predictions)
     for note in predictions.notes:
         typer.echo(f"note: {note}")
     typer.echo(

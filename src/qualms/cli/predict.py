@@ -7,6 +7,7 @@ import typer
 
 from qualms.cli._complete import complete_posthoc
 from qualms.cli._include import Include
+from qualms.progress import showing
 from qualms.wording import plural
 
 if TYPE_CHECKING:
@@ -100,7 +101,6 @@ def predict(
     for any torch module.
     """
     from qualms.launch import check_installed, check_options, options_of, parse_options
-    from qualms.launch.progress import counting_bar
     from qualms.shelf import find
 
     check_installed()
@@ -129,7 +129,7 @@ def predict(
         views=views,
         thumbnails=thumbnails,
     )
-    with counting_bar(network) as advance:
+    with showing(network) as advance:
         result = predict_pictures(
             request,
             method=method,

@@ -7,6 +7,7 @@ import typer
 
 from qualms.cli._complete import complete_datasets
 from qualms.cli._include import Include
+from qualms.progress import showing
 from qualms.wording import plural
 
 if TYPE_CHECKING:
@@ -52,13 +53,12 @@ def prepare(
     """
     from qualms import datasets
     from qualms.launch import data_root, parse_options, recipe_of
-    from qualms.launch.progress import counting_bar
     from qualms.spec import Part
 
     recipe = recipe_of(Part(name=name, options=parse_options(option or [])), source)
     folder = datasets.cache_folder(data_root(data), recipe)
     try:
-        with counting_bar(name) as advance:
+        with showing(name, "parts") as advance:
             prepared = datasets.prepare(
                 recipe,
                 folder,

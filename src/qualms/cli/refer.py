@@ -8,6 +8,7 @@ import typer
 
 from qualms.cli._outputs import check_ending, refuse_overwriting, refuse_replacing
 from qualms.cli._raters import Draws
+from qualms.progress import showing
 
 WITH_APPLY = {"file", "apply", "items", "logits", "seed", "as_json"}
 """Options that --apply takes."""
@@ -116,14 +117,15 @@ def refer(
         level=level,
         seed=seed,
     )
-    result = referral.refer(
-        file,
-        budget=budget,
-        accuracy=accuracy,
-        confidence=confidence,
-        on=on or (),
-        options=options,
-    )
+    with showing("choosing the threshold"):
+        result = referral.refer(
+            file,
+            budget=budget,
+            accuracy=accuracy,
+            confidence=confidence,
+            on=on or (),
+            options=options,
+        )
     if plan is not None and result.found:
         result.save(plan)
     if items is not None and result.items is not None:
@@ -148,7 +150,8 @@ def _apply(
     from qualms.referral import read_plan
     from qualms.report import applied_to_json, print_applied
 
-    applied = read_plan(plan).apply(file, logits=logits, seed=seed)
+    with showing("applying the plan"):
+        applied = read_plan(plan).apply(file, logits=logits, seed=seed)
     if items is not None:
         applied.items.save(items)
     if as_json:

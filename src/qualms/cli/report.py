@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from qualms.cli._include import Include
+from qualms.progress import showing
 
 
 def report(
@@ -95,7 +96,8 @@ def report(
     if serve:
         _serve(sources, out, port, command, write)
         return
-    path = write()
+    with showing("writing the site"):
+        path = write()
     size = path.stat().st_size if single else _size(path.parent)
     typer.echo(f"wrote {path} ({size / 1e6:.1f} MB)")
 

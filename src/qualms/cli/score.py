@@ -4,9 +4,7 @@ import gc
 import json
 import shlex
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,9 +15,10 @@ from qualms.cli._complete import complete_scores
 from qualms.cli._include import Include
 from qualms.cli._outputs import check_ending, refuse_overwriting
 from qualms.cli._raters import Background, Draws, Raters
+from qualms.progress import showing
 
 if TYPE_CHECKING:
-    from qualms.evaluate import Scored, ScoreOptions
+    from qualms.evaluate import Scored
 
 
 def score(
@@ -213,8 +212,12 @@ def score(
         draws=draws,
         background=background,
     )
-    with _progress(options, quiet=as_json) as watched:
-        scored = scores_of(options=watched, force_val=force_val, gallery=gallery)
+    with showing("scoring") as advance:
+        scored = scores_of(
+            options=replace(options, progress=advance),
+            force_val=force_val,
+            gallery=gallery,
+        )
     if chosen:
         scored = with_scores(scored, ",".join(chosen).split(","))
     written: list[Path] = []
@@ -223,7 +226,8 @@ def score(
             write_curves(scored.results, curves)
             written.append(curves)
         if html is not None:
-            _write_page(scored, html, files, gallery)
+            with showing("writing the page"):
+                _write_page(scored, html, files, gallery)
             written.insert(0, html)
     finally:  # scores are printed even if the disk is full
         if as_json:
@@ -276,28 +280,6 @@ def _check_writable(
         check_room(html, PAGE_BYTES)
     if curves is not None:
         check_room(curves, 1_000_000)
-
-
-@contextmanager
-def _progress(options: "ScoreOptions", *, quiet: bool) -> Iterator["ScoreOptions"]:
-    """Yield options that show a bar once resampling has taken a second."""
-    from dataclasses import replace
-
-    if quiet or not sys.stderr.isatty():
-        yield options
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    started = time.monotonic()
-    with Progress(transient=True, console=Console(stderr=True)) as bar:
-        work = bar.add_task("resampling", total=None, visible=False)
-
-        def advance(done: int, total: int) -> None:
-            late = time.monotonic() - started > 1.0
-            bar.update(work, completed=done, total=total, visible=late)
-
-        yield replace(options, progress=advance)
 
 
 def _command() -> str:

@@ -1,11 +1,12 @@
 """Checks of runs that a launcher makes without training: which would be refused."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from qualms.datasets import Dataset, open_dataset
 from qualms.launch.data import RequiredDataset, data_key
 from qualms.launch.progress import run_text
-from qualms.spec import RunSpec
+from qualms.shelf import find, outside_parts
+from qualms.spec import Part, RunSpec, TaskName
 from qualms.wording import plural
 
 MOST = 60
@@ -44,6 +45,26 @@ def check_runs(
         rest = f" ({more} more {plural(more, 'run')} would fail)" if more else ""
         raise ValueError(f"{name} would fail: {why}{rest}")
     return tuple(_unchecked(unique, openable))
+
+
+def try_methods(methods: Iterable[tuple[TaskName, Part]]) -> None:
+    """Raise if a method of a user's own fails on made-up items of its task.
+
+    Raises:
+        ValueError: If it does, with its name.
+    """
+    from qualms.training import TrainingError
+    from qualms.training.trial import try_method
+
+    own = outside_parts("methods")
+    unique = {f"{task} {part}": (task, part) for task, part in methods}
+    for task, part in unique.values():
+        if part.name not in own:
+            continue
+        try:
+            try_method(find("methods", part.name)(**part.options), task)
+        except TrainingError as error:
+            raise ValueError(f"method {part.name!r} would fail: {error}") from error
 
 
 def _unchecked(unique: Sequence[RunSpec], openable: Sequence[RunSpec]) -> Iterator[str]:

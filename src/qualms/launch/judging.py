@@ -13,9 +13,10 @@ from qualms.catalogue import write_scores
 from qualms.launch._links import link_predictions
 from qualms.launch._store import StoreError
 from qualms.launch.engine import judging_crew
-from qualms.launch.progress import print_line, waiting_for
+from qualms.launch.progress import print_line
 from qualms.launch.resources import Resources
 from qualms.processes import RemoteCrew
+from qualms.progress import showing
 from qualms.runs import judged_cells
 from qualms.spec import digest
 from qualms.study import RunPlan
@@ -59,7 +60,7 @@ def judge_runs(
 
     console = Console()
     folder = results_folder(plan, resources.out)
-    with waiting_for("judging", console):
+    with showing("judging"):
         cells = judged_cells(resources.out / plan.benchmark.name)
         results = judge_plan(
             plan, resources.out, cells=cells, remote=_remote(resources)
@@ -68,7 +69,7 @@ def judge_runs(
     judged = JudgedPlan(results, folder, None)
     try:  # before showing, since a closed pipe would end the command
         if output.write:
-            with waiting_for("drawing", console):
+            with showing("drawing"):
                 files = write_all(
                     results, folder, command=output.command, data=resources.data
                 )

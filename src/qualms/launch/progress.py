@@ -1,20 +1,18 @@
 """Progress of runs: live bars in a terminal or notebook, plain lines elsewhere."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
 from qualms.launch.local import RunOutcome
+from qualms.progress import EVERY, duration_text, is_live
 from qualms.spec import Part, RunSpec
 
-EVERY = 30.0
-"""Seconds between two plain lines about the same run."""
 BARS = 24
 """Most bars of runs at a time; what a terminal cannot show takes time nevertheless."""
 SURE = 0.05
@@ -35,12 +33,6 @@ class RunsView(Protocol):
 
     def ended(self, outcome: RunOutcome) -> None:
         """Show how a run ended."""
-
-
-def is_live(console: Console) -> bool:
-    """Return whether a console can redraw what it has shown."""
-    in_notebook = console.is_jupyter and find_spec("ipywidgets") is not None
-    return console.is_terminal or in_notebook
 
 
 @contextmanager
@@ -69,28 +61,6 @@ def runs_view(
         yield _Live(bars, bars.add_task("runs", total=total, note=""), pace)
 
 
-@contextmanager
-def counting_bar(name: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Open a bar; yield a function that sets done and total items, or None."""
-    console = Console(stderr=True)
-    if not is_live(console):
-        yield None
-        return
-    with Progress(transient=True, console=console) as bar:
-        task = bar.add_task(name, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-@contextmanager
-def waiting_for(work: str, console: Console) -> Iterator[None]:
-    """Show what is being waited for, where it can be removed afterwards."""
-    if not is_live(console):
-        yield
-        return
-    with console.status(work):
-        yield
-
-
 def print_line(console: Console, text: str) -> None:
     """Print a text as it is, on one line."""
     console.print(text, markup=False, highlight=False, emoji=False, soft_wrap=True)
@@ -105,20 +75,6 @@ def dataset_text(part: Part) -> str:
     """Return the name of a dataset and its string options, without hashes."""
     options = (value for name, value in part.options.items() if name != "contents")
     return " ".join([part.name, *(v for v in options if isinstance(v, str))])
-
-
-def duration_text(seconds: float) -> str:
-    """Return seconds in words.
-
-    >>> duration_text(7384)
-    '2 h 03 min'
-    """
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return (
-        f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
-    )
 
 
 @dataclass(slots=True, eq=False)

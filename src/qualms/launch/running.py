@@ -11,7 +11,7 @@ from typing import NamedTuple
 from rich.console import Console
 
 from qualms.launch._devices import check_installed, devices_for
-from qualms.launch._dry_run import check_runs
+from qualms.launch._dry_run import check_runs, try_methods
 from qualms.launch._own_data import given_text, with_data
 from qualms.launch.data import (
     RequiredDataset,
@@ -23,7 +23,6 @@ from qualms.launch.judging import JudgedPlan, ResultsOutput, judge_runs
 from qualms.launch.local import RunOutcome, datasets_of, pending_runs, run_all
 from qualms.launch.plan import RunRequest, check_data, plans_of, without_datasets
 from qualms.launch.progress import (
-    counting_bar,
     dataset_text,
     duration_text,
     print_line,
@@ -31,6 +30,7 @@ from qualms.launch.progress import (
     runs_view,
 )
 from qualms.launch.resources import Resources
+from qualms.progress import showing
 from qualms.runs import check_place, check_writable
 from qualms.shelf import broken, find
 from qualms.study import RunPlan
@@ -78,7 +78,7 @@ def plans_for(
         return plans_of(benchmark, request)
     benchmark, path = benchmark or "own", Path(source)
     check_data(find("benchmarks", benchmark.partition("/")[0]), has_data=True)
-    with counting_bar(path.name) as advance:
+    with showing(path.name) as advance:
         request = with_data(
             request,
             path,
@@ -154,6 +154,8 @@ def check_plans(
     check_place(resources.out)
     if resources.store is not None:
         resources.store.check()
+    tasks = {plan.benchmark.name: plan.benchmark.task for plan in plans}
+    try_methods((tasks[spec.benchmark], spec.method) for spec in pending)
     return check_runs(pending, check_prepared(datasets_of(pending), resources.data))
 
 

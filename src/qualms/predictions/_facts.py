@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from qualms.predictions._record import Maps, Predictions
 from qualms.predictions._segmentation import check_entropies, entropy_excess
+from qualms.progress import counted
 from qualms.wording import plural
 
 LISTED = 6
@@ -105,7 +106,7 @@ def _segmented(predictions: Predictions) -> Iterator[str]:
     regions = predictions.header.regions
     contents = _MapFacts(len(regions))
     excess = []
-    for maps in predictions.maps or ():
+    for maps in counted(predictions.maps or (), predictions.n):
         contents.add(maps)
         # The mean entropy of one draw enters no score.
         several = predictions.draws > 1

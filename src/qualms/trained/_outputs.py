@@ -237,8 +237,7 @@ def _log_probabilities(probs: Tensor, *, coarse: bool) -> Tensor:
         raise ValueError(
             "the probabilities of an item must sum to 1, got sums from"
             f" {sums.min().item():.4g} to {sums.max().item():.4g}; say outputs='logits'"
-            " if these are logits"
-            + (_REGIONS if probs.ndim > _FLAT else _SIGMOIDS)
+            " if these are logits" + (_REGIONS if probs.ndim > _FLAT else _SIGMOIDS)
         )
     tiny = torch.finfo(torch.float32).tiny
     logs = probs.clamp(min=tiny).log()

@@ -43,6 +43,7 @@ from qualms.datasets.folder.targets import (
     own_task,
 )
 from qualms.processes import cores
+from qualms.progress import counted
 
 F = TypeVar("F", PictureFacts, MaskFacts)
 NAMED = 20
@@ -171,8 +172,10 @@ def _scan(listing: OwnListing, task: OwnTask) -> _FileFacts:
     masked = masks if task.name == "segmentation" else {}
     with ThreadPoolExecutor(cores()) as threads:
         find = partial(_facts, listing.folder)
-        pictures = list(threads.map(partial(find, picture_facts), images.items()))
-        labels = list(threads.map(partial(find, mask_facts), masked.items()))
+        read = threads.map(partial(find, picture_facts), images.items())
+        pictures = list(counted(read, len(images)))
+        read = threads.map(partial(find, mask_facts), masked.items())
+        labels = list(counted(read, len(masked)))
     _refuse_unreadable([*pictures, *labels])
     return _FileFacts(
         dict(zip(images, cast("list[PictureFacts]", pictures), strict=True)),

@@ -305,9 +305,7 @@ def _with_masks(root: Path, images: Path, raters: Sequence[Path]) -> Iterator[Ow
         yield OwnItem(path=where, where=where, masks=tuple(masks_of))
 
 
-def _mask_of_channel(
-    image: Path, name: str, masks: Mapping[str, Path]
-) -> Path | None:
+def _mask_of_channel(image: Path, name: str, masks: Mapping[str, Path]) -> Path | None:
     """Return the mask of an image that nnU-Net has as a file for each channel."""
     match = CHANNEL.fullmatch(name)
     if match is None or match[1] not in masks:
