@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from qualms.cli import app, main
+from qualms.cli._complete import SHELVES
 from qualms.shelf import find, names
 
 
@@ -28,9 +29,10 @@ def listed(shelf):
     return {line.split()[0]: line for line in lines}
 
 
-@pytest.mark.parametrize("shelf", ["methods", "datasets", "benchmarks", "networks"])
+@pytest.mark.parametrize("shelf", ["methods", "datasets", "benchmarks", "variants", "networks"])
 def test_every_part_of_a_shelf_is_listed_on_one_line(shelf):
-    assert set(names(shelf)) <= set(listed(shelf))
+    shelf_names = names("benchmarks" if shelf == "variants" else shelf)
+    assert set(shelf_names) <= set(listed(shelf))
 
 
 def test_options_stand_with_their_defaults():
@@ -58,8 +60,23 @@ def test_datasets_state_their_licence_and_whether_they_are_simulated():
     assert "root" not in lines["cell200"].split()
 
 
-def test_benchmarks_state_their_presets_and_variants():
-    lines = told("benchmarks")
+def test_without_a_shelf_all_of_them_are_listed():
+    result = CliRunner().invoke(app, ["list"])
+    head, *lines = result.output.splitlines()
+    assert head.startswith("qualms list  what it shows")
+    assert [line.split()[0] for line in lines] == [*SHELVES]
+
+
+def test_a_benchmark_is_one_line_of_80_columns():
+    head, *lines = (line.rstrip() for line in told("benchmarks"))
+    assert head.endswith("demo/small/paper")
+    assert [line.split()[0] for line in lines] == names("benchmarks")
+    assert max(map(len, (head, *lines))) <= 80
+    assert "24/36/360 runs" in listed("benchmarks")["retina"]
+
+
+def test_variants_are_listed_for_each_preset():
+    lines = told("variants")
     for benchmark, variant in (("regression", "cells_tails"), ("retina", "country")):
         mine = [line for line in lines if line.startswith(benchmark)]
         for preset in ("demo", "small", "paper"):
@@ -69,7 +86,7 @@ def test_benchmarks_state_their_presets_and_variants():
 
 
 def test_variants_that_are_run_only_by_name_are_listed():
-    (line,) = (s for s in told("benchmarks") if "retina" in s and " demo " in s)
+    (line,) = (s for s in told("variants") if "retina" in s and " demo " in s)
     assert line.split()[-8:] == [
         "country,",
         "severity",

@@ -62,6 +62,26 @@ def test_a_plan_is_not_written_over_by_the_items_it_refers(tmp_path):
     assert plan.read_bytes() == before
 
 
+def test_no_file_of_another_kind_is_written_over(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = write_file(tmp_path / "p.npz", n=60)
+    settings, patients = tmp_path / "settings.json", tmp_path / "patients.csv"
+    settings.write_text('{"lr": 0.1}')
+    patients.write_text("id,name\n1,Ada\n")
+    for option, path in (("--plan", settings), ("--items", patients)):
+        before = path.read_bytes()
+        told = run(file, "--budget", 0.2, option, path)
+        assert f"{option} would replace {path}, which is a file of" in str(
+            told.exception
+        )
+        assert path.read_bytes() == before
+        path.unlink()
+        for _ in range(2):  # its own files are written anew
+            assert run(file, "--budget", 0.2, option, path).exit_code == 0
+    told = run(file, "--budget", 0.2, "--plan", "plan.csv")
+    assert "--plan writes a file that ends in .json" in str(told.exception)
+
+
 def words(result):
     """Return the output without line breaks and padding."""
     return " ".join(result.output.split())

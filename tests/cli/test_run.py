@@ -353,6 +353,38 @@ def test_a_dry_run_refuses_what_the_run_refuses(
     assert said in fails([*words, *place, *out, *dry], capsys, monkeypatch)
 
 
+BROKEN = """
+from qualms.methods import Method
+
+def mine() -> Method:
+    def predict(network, x, task):
+        return {"probs": network(x).softmax(1)[None]}
+
+    return Method(predict=predict)
+"""
+
+
+def test_a_dry_run_tries_what_a_method_of_ones_own_predicts(
+    tmp_path, capsys, monkeypatch
+):
+    part = tmp_path / "mine.py"
+    part.write_text(BROKEN)
+    monkeypatch.setenv("QUALMS_INCLUDE", str(part))
+    own = ["--methods", "mine", "--seeds", "0", "--data", tmp_path / "cache"]
+    place = ["--out", tmp_path / "runs", "--dry-run"]
+    said = fails(["values/toy_1", *own, *place], capsys, monkeypatch)
+    assert "method 'mine' would fail: predict of a method must return" in said
+    assert "'mean_probs' and 'expected_entropy' and 'draw_labels' for segment" in said
+    part.write_text(BROKEN.replace("network(x)", "missing(x)"))
+    said = fails(["retina/country", *own, *place], capsys, monkeypatch)
+    assert "predict of the method fails on made-up items of classification" in said
+
+
+def test_a_learning_rate_of_zero_is_refused(tmp_path, capsys, monkeypatch):
+    words = ["regression/cells", "-o", "lr=0", "--out", tmp_path, "--dry-run"]
+    assert "'lr' must be above 0" in fails(words, capsys, monkeypatch)
+
+
 def test_tables_that_cannot_be_written_end_in_a_sentence(tmp_path, monkeypatch):
     def full(*_, **__):
         raise OSError(30, "Read-only file system", ".qualms-0.tmp")

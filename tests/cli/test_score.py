@@ -61,6 +61,28 @@ def test_chosen_scores_are_shown_alone(file, capsys, monkeypatch):
     assert next(answer["question"] for answer in scored["verdict"]) == "accurate"
     message = fails(["score", file, "--scores", "eec"], capsys, monkeypatch)
     assert "no score 'eec' here. Did you mean 'ece'?" in message
+    message = fails(["score", file, "--scores", "AUC"], capsys, monkeypatch)
+    assert "Did you mean 'macro_auroc'?" in message or "'auroc'?" in message
+    twice = json.loads(
+        run("score", file, "--json", "--scores", "ece", "--scores", "nll").output
+    )
+    assert {row["score"] for row in twice["scores"]} == {"ece", "nll"}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--seed", "1", "--seed", "2"], "--seed must be given once, got it 2 times"),
+        (["--html", "p.pdf"], "ends in .html or .htm, got p.pdf; call it p.html"),
+        (["--curves", "p.png"], "ends in .csv, got p.png; call it p.csv"),
+        (["--threshold", "50"], "between 0 and 1, got '50'; write 0.5 for 50 %"),
+        (["--threshold", "-3"], "must lie between 0 and 1, got '-3'"),
+    ],
+)
+def test_options_that_would_be_lost_or_mean_nothing_are_refused(
+    file, words, said, capsys, monkeypatch
+):
+    assert said in fails(["score", file, *words], capsys, monkeypatch)
 
 
 @pytest.mark.parametrize("option", ["--html", "--curves"])

@@ -698,3 +698,110 @@ def test_voxels_are_of_nifti_files_with_masks(masked, pictures):
     for root in (own, pictures):
         with pytest.raises(DatasetError, match="states voxels of NIfTI files"):
             folder(root, side="1mm")
+
+
+def segmented(root, images, masks, name="{}.png", count=12):
+    """Pictures in one folder and their masks in another."""
+    for number in range(count):
+        save(root / images / name.format(number), noise(4, 4))
+        save(root / masks / f"{number}.png", np.eye(4, dtype=np.uint8))
+    return root
+
+
+@pytest.mark.parametrize(
+    ("images", "masks"),
+    [
+        ("imgs", "labels"),
+        ("img", "mask"),
+        ("image", "label"),
+        ("Images", "Labels"),
+        ("images", "annotations"),
+        ("images", "ground_truth"),
+    ],
+)
+def test_pairs_of_folders_by_any_usual_name_are_images_and_masks(
+    images, masks, tmp_path
+):
+    recipe = folder(segmented(tmp_path, images, masks))
+    assert recipe.task.name == "segmentation"
+    assert len(recipe.units) == 12
+
+
+def test_folders_of_nnunet_are_images_and_masks(tmp_path):
+    root = segmented(tmp_path, "imagesTr", "labelsTr", "{}_0000.png")
+    save(root / "imagesTs" / "1_0000.png", noise(4, 4))
+    recipe = folder(root)
+    assert recipe.task.name == "segmentation"
+    assert "images that are not read, since they have no masks: imagesTs" in recipe.notes
+    save(root / "labelsTs" / "1.png", np.eye(4, dtype=np.uint8))
+    split = {unit.key: unit.split for unit in folder(root).units}
+    assert split["imagesTs/1_0000.png"] == "test"
+    assert set(split.values()) == {"train", "val", "test"}
+    save(root / "imagesTr" / "3_0001.png", noise(4, 4))
+    with pytest.raises(DatasetError, match="is one channel of '3', and an image is on"):
+        folder(root)
+
+
+@pytest.mark.parametrize(
+    ("images", "masks"),
+    [("train", "train_masks"), ("photos", "masks"), ("cells", "cells-labels")],
+)
+def test_masks_are_no_class(images, masks, tmp_path):
+    with pytest.raises(DatasetError, match="looks like masks of the images in"):
+        folder(segmented(tmp_path, images, masks))
+
+
+def test_faces_with_and_without_a_mask_are_two_classes(tmp_path):
+    recipe = folder(segmented(tmp_path, "no_mask", "mask"))
+    assert recipe.task.name == "classification"
+
+
+def test_a_third_folder_beside_images_and_masks_is_no_class(tmp_path):
+    root = segmented(tmp_path, "images", "masks")
+    save(root / "preview" / "1.png", noise(4, 4))
+    with pytest.raises(DatasetError, match="got 'preview' beside them; move it away"):
+        folder(root)
+
+
+def test_a_class_may_be_called_train(pictures):
+    for number in range(40):
+        save(pictures / "train" / f"{number:02d}.png", noise(4, 4))
+    recipe = folder(pictures)
+    assert recipe.options["classes"] == ["cat", "owl", "train"]
+    assert any("'train' is a class here" in note for note in recipe.notes)
+    (pictures / "train" / "cats").mkdir()
+    with pytest.raises(DatasetError, match="all be splits or all be classes"):
+        folder(pictures)
+
+
+@pytest.mark.parametrize("name", ["patient_id", "PatientID", "subject", "slide no"])
+def test_a_column_of_patients_is_offered_as_clusters(name, pictures):
+    paths = sorted(pictures.rglob("*.png"))
+    rows = [
+        {
+            "path": path.relative_to(pictures).as_posix(),
+            "target": path.parent.name,
+            name: f"p{number // 4}",
+        }
+        for number, path in enumerate(paths)
+    ]
+    file = table(pictures / "items.csv", *rows)
+    words = "10 different values in 40 lines: items of one of them must not be trained"
+    with pytest.raises(DatasetError, match=words):
+        folder(pictures)
+    file.write_text(file.read_text().replace(name, "cluster"))
+    of_cluster = {}
+    for unit in folder(pictures).units:
+        of_cluster.setdefault(unit.args[3], set()).add(unit.split)
+    assert all(len(splits) == 1 for splits in of_cluster.values())
+    unique = [{**row, name: row["path"]} for row in rows]
+    table(file, *unique)
+    assert any(f"not read: {name}" in note for note in folder(pictures).notes)
+
+
+def test_folders_inside_those_of_classes_are_told(pictures):
+    for path in sorted((pictures / "owl").iterdir()):
+        save(pictures / "owl" / "p1" / path.name, noise(4, 4))
+        path.unlink()
+    (note,) = (note for note in folder(pictures).notes if "'cluster'" in note)
+    assert "images lie in 1 folder inside those of classes, such as owl/p1" in note

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 
 import qualms
 from qualms.predictions import PredictionsError, build, facts, write
@@ -69,6 +69,10 @@ def test_what_cannot_be_scored_is_refused(classifier):
         qualms.score(classifier, X[:1], ["rose"])
     with pytest.raises(PredictionsError, match="classes without probabilities, and"):
         qualms.score(LinearSVC().fit(X[FIT], Y[FIT]), X[TEST], Y[TEST])
+    numbers = np.unique(Y, return_inverse=True)[1]
+    for model in (LinearSVC(), RidgeClassifier(), SVC()):
+        with pytest.raises(PredictionsError, match="classes without probabilities"):
+            qualms.score(model.fit(X[FIT], numbers[FIT]), X[TEST], numbers[TEST])
     with pytest.raises(ValueError, match="X and y belong to an estimator"):
         qualms.score({"target": [0, 1], "prob": [0.2, 0.9]}, X, Y)
 

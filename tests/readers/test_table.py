@@ -155,3 +155,41 @@ def test_a_list_of_a_clinic_is_converted_by_one_command(tmp_path):
     header = json.loads((tmp_path / "eyes.csv.json").read_text())
     assert header["classes"] == ["well", "sick"]
     assert read(out).arrays["target"].tolist() == [1, 0, 0]
+
+
+def convert(tmp_path, text, *options):
+    words = [word for option in options for word in ("-o", option)]
+    out = tmp_path / "p.npz"
+    file = write(tmp_path, text)
+    told = CliRunner().invoke(
+        app, ["convert", "table", str(file), "--out", str(out), *words]
+    )
+    if told.exception is not None:
+        raise told.exception
+    return read(out)
+
+
+def test_a_class_that_is_a_number_is_named_on_the_command_line(tmp_path):
+    text = "y,p\n1,0.9\n0,0.2\n"
+    found = convert(tmp_path, text, "target=y", "prob=p", "positive=1")
+    np.testing.assert_array_equal(found.arrays["probs"][0, :, 1], [0.9, 0.2])
+    turned = convert(tmp_path, text, "target=y", "prob=p", "positive=0")
+    assert turned.header.classes == ("1", "0")
+    assert turned.arrays["target"].tolist() == [0, 1]
+
+
+def test_intervals_of_a_table_state_what_they_aim_at(tmp_path):
+    text = "y,low,high\n3,1,4\n5,4,9\n"
+    columns = ("target=y", "lower=low", "upper=high")
+    found = convert(tmp_path, text, *columns, "alpha=0.2")
+    assert found.header.alpha == 0.2
+    assert found.arrays["upper"].tolist() == [4, 9]
+    for options in (columns, ("target=y", "mean=low", "alpha=0.2")):
+        with pytest.raises(PredictionsError, match="alpha says what share"):
+            convert(tmp_path, text, *options)
+
+
+def test_a_column_of_patients_is_offered_as_clusters(tmp_path):
+    file = write(tmp_path, EYES)
+    found = read(file, reader=table(target="truth", prob="p sick", positive="sick"))
+    assert "call 'patient' 'cluster' if its items belong together" in found.notes[1]

@@ -217,6 +217,15 @@ def test_probabilities_are_taken_as_what_they_are(data):
     asked(network(1, nn.Sigmoid()), given, outputs="logits")  # the user insists
 
 
+def test_a_sigmoid_of_each_class_is_recognised(data):
+    model = network(CLASSES, nn.Sigmoid())
+    with pytest.raises(ValueError, match="like a sigmoid of each class and not like lo"):
+        asked(model, data)
+    with pytest.raises(ValueError, match="return a softmax if each class has a sigmoid"):
+        asked(model, data, outputs="probabilities")
+    asked(model, data, outputs="logits")  # the user insists
+
+
 def test_a_regression_has_means_and_a_variance_where_there_is_one(data, tmp_path):
     given = (data[0], data[0].mean((1, 2, 3)) * 5)
     mean = logits_of(network(1), data[0])[:, 0]

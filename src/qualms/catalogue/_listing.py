@@ -136,8 +136,8 @@ def list_runs(
     """
     place = Path(folder)
     if not place.is_dir():
-        siblings = place.parent.iterdir() if place.parent.is_dir() else ()
-        hint = suggest(place.name, [sibling.name for sibling in siblings])
+        beside = place.parent.iterdir() if place.parent.is_dir() else ()
+        hint = suggest(place.name, [other.name for other in beside if other.is_dir()])
         raise ValueError(
             f"there is no folder {str(place)!r} with runs.{hint} Name the folder that"
             " qualms run wrote to"

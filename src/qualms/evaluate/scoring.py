@@ -228,10 +228,11 @@ def judge_file(
             f"{predictions.source} holds {predictions.task}; a gallery, the nearest "
             "items and MAP@R are for embeddings, leave them out"
         )
-    if predictions.task != "classification" and options.points.asked:
+    of_classes = options.points.asked or options.ordinal
+    if predictions.task != "classification" and of_classes:
         raise ValueError(
             f"{predictions.source} holds {predictions.task}; thresholds at which items "
-            "are called positive are for classification, leave them out"
+            "are called positive, and grades, are for classification, leave them out"
         )
     judge: TaskJudge = find("evaluate.tasks", predictions.task)
     return with_declared_scores(judge(predictions, val, options), predictions, options)

@@ -333,7 +333,10 @@ def _by_name(folder: Path) -> dict[str, Path]:
             )
         paths[name] = path
     if not paths:
-        raise DatasetError(f"expected images in {folder}; {contents(folder)}")
+        inner = {path.name.lower() for path in _folders(folder)}
+        splits = "; put splits outside of it, as train/images and train/masks"
+        remedy = splits if inner & set(SPLITS) else ""
+        raise DatasetError(f"expected images in {folder}; {contents(folder)}{remedy}")
     return paths
 
 

@@ -140,10 +140,11 @@ def check_folder(out: Path) -> None:
 
 
 def _write_single(pages: Sequence[Page], contents: SiteContents, out: Path) -> Path:
-    if out.suffix != ".html" and out.is_file():
+    other = out.is_file() or (out.suffix and not out.is_dir())
+    if out.suffix != ".html" and other:
         raise FileExistsError(
-            f"a site of one file needs a name that ends in .html, and {out} is another"
-            " file; choose another path"
+            f"a site of one file needs a name that ends in .html, got {out}; call it"
+            f" {out.with_suffix('.html').name}, or name a folder"
         )
     path = out if out.suffix == ".html" else out / "index.html"
     path.parent.mkdir(parents=True, exist_ok=True)
