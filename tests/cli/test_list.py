@@ -29,7 +29,9 @@ def listed(shelf):
     return {line.split()[0]: line for line in lines}
 
 
-@pytest.mark.parametrize("shelf", ["methods", "datasets", "benchmarks", "variants", "networks"])
+@pytest.mark.parametrize(
+    "shelf", ["methods", "datasets", "benchmarks", "variants", "networks"]
+)
 def test_every_part_of_a_shelf_is_listed_on_one_line(shelf):
     shelf_names = names("benchmarks" if shelf == "variants" else shelf)
     assert set(shelf_names) <= set(listed(shelf))
@@ -70,7 +72,7 @@ def test_without_a_shelf_all_of_them_are_listed():
 def test_a_benchmark_is_one_line_of_80_columns():
     head, *lines = (line.rstrip() for line in told("benchmarks"))
     assert head.endswith("demo/small/paper")
-    assert [line.split()[0] for line in lines] == names("benchmarks")
+    assert [line.split()[0] for line in lines] == [*names("benchmarks")]
     assert max(map(len, (head, *lines))) <= 80
     assert "24/36/360 runs" in listed("benchmarks")["retina"]
 

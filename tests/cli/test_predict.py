@@ -3,6 +3,7 @@
 import csv
 import importlib
 import json
+import re
 import shutil
 import socket
 import sys
@@ -87,6 +88,13 @@ def test_predictions_are_those_of_timm_for_pictures_as_timm_prepares_them(place)
     assert (found.header.dataset, found.header.split) == ("imgs", "test")
     assert "6 items, 1 draw by plain, 3 classes" in said
     assert "taken for cat, dog, owl, in this order" in said
+
+
+def test_progress_is_shown_where_it_takes_long(place, monkeypatch):
+    for name in ("FIRST", "EVERY"):
+        monkeypatch.setattr(f"qualms.progress.{name}", 0.001)
+    _, said = predicted(place, "--batch", "1", out="slow.npz")
+    assert re.search(r"timm:test_resnet: \d of 6 items, .* items/s, about", said)
 
 
 def test_classes_of_a_table_go_by_the_file_that_names_them(place):

@@ -732,7 +732,9 @@ def test_folders_of_nnunet_are_images_and_masks(tmp_path):
     save(root / "imagesTs" / "1_0000.png", noise(4, 4))
     recipe = folder(root)
     assert recipe.task.name == "segmentation"
-    assert "images that are not read, since they have no masks: imagesTs" in recipe.notes
+    assert (
+        "images that are not read, since they have no masks: imagesTs" in recipe.notes
+    )
     save(root / "labelsTs" / "1.png", np.eye(4, dtype=np.uint8))
     split = {unit.key: unit.split for unit in folder(root).units}
     assert split["imagesTs/1_0000.png"] == "test"
@@ -754,6 +756,14 @@ def test_masks_are_no_class(images, masks, tmp_path):
 def test_faces_with_and_without_a_mask_are_two_classes(tmp_path):
     recipe = folder(segmented(tmp_path, "no_mask", "mask"))
     assert recipe.task.name == "classification"
+
+
+@pytest.mark.parametrize("side", [10**9, 30_000])
+def test_a_side_that_would_fill_the_memory_is_refused(pictures, side):
+    with pytest.raises(
+        DatasetError, match=f"would have {side} x {side}; state a small"
+    ):
+        folder(pictures, side=side)
 
 
 def test_a_third_folder_beside_images_and_masks_is_no_class(tmp_path):

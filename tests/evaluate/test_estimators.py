@@ -4,7 +4,9 @@ import csv
 
 import numpy as np
 import pytest
+from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris
+from sklearn.ensemble import IsolationForest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.pipeline import make_pipeline
@@ -73,6 +75,9 @@ def test_what_cannot_be_scored_is_refused(classifier):
     for model in (LinearSVC(), RidgeClassifier(), SVC()):
         with pytest.raises(PredictionsError, match="classes without probabilities"):
             qualms.score(model.fit(X[FIT], numbers[FIT]), X[TEST], numbers[TEST])
+    for found in (KMeans(2, n_init=1), IsolationForest()):
+        with pytest.raises(PredictionsError, match="finds clusters or outliers, and"):
+            qualms.score(found.fit(X[FIT][:, :3]), X[TEST][:, :3], numbers[TEST])
     with pytest.raises(ValueError, match="X and y belong to an estimator"):
         qualms.score({"target": [0, 1], "prob": [0.2, 0.9]}, X, Y)
 

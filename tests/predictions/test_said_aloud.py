@@ -125,3 +125,14 @@ def test_an_option_stands_for_a_missing_alpha(intervals):
     notes = aims("--alpha", "0.2")
     assert any("states alpha 0.1, which is used, and not 0.2" in n for n in notes)
     assert "intervals aim at coverage 0.9" in notes
+
+
+def test_an_array_of_patients_is_offered_as_clusters():
+    arrays = {"target": [0, 1, 0, 1], "prob": [0.2, 0.9, 0.4, 0.7]}
+    patients = {"patient_id": np.array([1, 1, 2, 2])}
+    offer = "call 'patient_id' 'cluster' if its items belong together"
+    assert any(offer in note for note in build({**arrays, **patients}).notes)
+    clustered = build({**arrays, **patients, "cluster": [0, 0, 1, 1]})
+    assert not any(offer in note for note in clustered.notes)
+    many = {f"extra {k}": np.zeros(4) for k in range(9)}
+    assert any(offer in note for note in build({**arrays, **many, **patients}).notes)

@@ -219,9 +219,13 @@ def test_probabilities_are_taken_as_what_they_are(data):
 
 def test_a_sigmoid_of_each_class_is_recognised(data):
     model = network(CLASSES, nn.Sigmoid())
-    with pytest.raises(ValueError, match="like a sigmoid of each class and not like lo"):
+    with pytest.raises(
+        ValueError, match="like a sigmoid of each class and not like lo"
+    ):
         asked(model, data)
-    with pytest.raises(ValueError, match="return a softmax if each class has a sigmoid"):
+    with pytest.raises(
+        ValueError, match="return a softmax if each class has a sigmoid"
+    ):
         asked(model, data, outputs="probabilities")
     asked(model, data, outputs="logits")  # the user insists
 

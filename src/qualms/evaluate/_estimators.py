@@ -34,6 +34,13 @@ class ProbabilisticClassifier(Classifier, Protocol):
     def predict_proba(self, inputs: Any, /) -> Any: ...
 
 
+@runtime_checkable
+class Unsupervised(Protocol):
+    """An object that finds clusters or outliers, and knows no targets."""
+
+    def fit_predict(self, inputs: Any, /) -> Any: ...
+
+
 class EstimatedArrays(NamedTuple):
     """Arrays of predictions, and their header."""
 
@@ -62,6 +69,11 @@ def estimator_arrays(estimator: Estimator, inputs: Any, target: Any) -> Estimate
         if names != [str(number) for number in range(len(names))]:
             header["classes"] = names
         return EstimatedArrays(arrays, {**header, "task": "classification"})
+    if isinstance(estimator, Unsupervised):
+        raise PredictionsError(
+            f"{type(estimator).__name__} finds clusters or outliers, and predicts no"
+            " targets; score a classifier or a regressor"
+        )
     if isinstance(estimator, Classifier):
         raise PredictionsError(_without_probabilities(estimator))
     arrays = {"target": np.asarray(target), **_value_arrays(estimator, inputs)}

@@ -121,6 +121,11 @@ class PointOptions:
     """Confidence of promises."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.thresholds, str | float | int):
+            raise ValueError(
+                "thresholds must be a list of numbers or rules, got"
+                f" {self.thresholds!r}; write thresholds=[{self.thresholds!r}]"
+            )
         for wanted in self.thresholds:
             threshold_rule(wanted)
         for name, least in self.meets.items():

@@ -135,8 +135,9 @@ def score(  # noqa: PLR0913 - the options of the command
         source, header = estimator_arrays(source, X, y)
     elif X is not None or y is not None:
         raise ValueError(
-            "X and y belong to an estimator with `predict`, got predictions that are"
-            " made already; leave them out"
+            "X and y belong to an estimator with `predict`, got"
+            f" {type(source).__name__}; write qualms.score({{'target': ..., 'prob':"
+            " ...}) for arrays, qualms.predict for a torch module, or leave them out"
         )
     predictions = reader.read(source, header)
     return _scored(

@@ -266,7 +266,9 @@ def _refuse_absent(path: Path) -> None:
     siblings = path.parent.iterdir() if path.parent.is_dir() else ()
     hint = suggest(path.name, [sibling.name for sibling in siblings])
     several = "," in path.name and "; separate several files by spaces"
-    raise PredictionsError(f"there is no such file.{hint} Check the path{several or ''}")
+    raise PredictionsError(
+        f"there is no such file.{hint} Check the path{several or ''}"
+    )
 
 
 def _refuse_index(path: Path) -> None:

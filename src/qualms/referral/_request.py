@@ -73,6 +73,9 @@ class Request:
                 f"({', '.join(SHARE_SCORES)}), got {number}; give for example "
                 "--budget 0.2, or --accuracy 0.95"
             )
+        for name, share in {"budget": self.budget, **self.at_least}.items():
+            if isinstance(share, str):
+                raise ValueError(f"{name} must be a number such as 0.2, got {share!r}")
         if self.budget is not None and not 0.0 <= self.budget <= 1.0:
             raise ValueError(
                 f"budget must lie in [0, 1], the share of items that may be referred, "

@@ -103,6 +103,11 @@ def predict(  # noqa: PLR0913 - a model and its items have many properties
             f"model must be a torch module, got {type(model).__name__}; write what it"
             " predicts with qualms.predictions.write"
         )
+    if not isinstance(method, str | Method):
+        raise ValueError(
+            "method must be a name such as 'mc_dropout', or a Method, got"
+            f" {type(method).__name__}"
+        )
     named = check_regions(regions, task, last)
     reader = make_reader(task, outputs, regions=len(named))
     last = _last(reader, last)

@@ -4,6 +4,7 @@ Volumes keep their voxels as they are, whatever the spacing of these is, unless 
 of voxels is stated. Nothing is resampled silently.
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,8 @@ KEPT = {2: 256, 3: 96}
 """Longest side, by the number of sides, up to which images of one size are kept."""
 USUAL = {2: 128, 3: 64}
 """The side that others get."""
+MOST = 2**29
+"""Most pixels of an image after it is resized."""
 VOXEL = re.compile(r"\d+(\.\d+)?(x\d+(\.\d+)?)*mm")
 
 
@@ -39,7 +42,9 @@ class OwnSize(NamedTuple):
         if not self.voxel:
             return ItemSize(space)
         lengths = zip(space, voxel_sides(path), self.voxel, strict=False)
-        return ItemSize(tuple(max(1, round(n * old / new)) for n, old, new in lengths))
+        sides = tuple(max(1, round(n * old / new)) for n, old, new in lengths)
+        _check_pixels(sides)
+        return ItemSize(sides)
 
 
 def checked_side(side: int | str | None) -> int | str | None:
@@ -92,11 +97,21 @@ def own_size(side: int | str, spaces: Sequence[tuple[int, ...]], fit: Fit) -> Ow
     """Return the size that `side` states for images of the sides `spaces`."""
     axes = len(spaces[0])
     if isinstance(side, int):
+        _check_pixels((side,) * axes)
         return OwnSize((side,) * axes, fit)
     if side == KEEP:
         return OwnSize(spaces[0] if len(set(spaces)) == 1 else None, fit)
     voxel = _voxel(side)
     return OwnSize(None, fit, voxel if len(voxel) > 1 else voxel * axes)
+
+
+def _check_pixels(space: tuple[int, ...]) -> None:
+    """Raise if images of these sides would fill the memory."""
+    if math.prod(space) > MOST:
+        raise DatasetError(
+            f"images must have at most {MOST:,} pixels, and would have"
+            f" {side_words(space)}; state a smaller side, or larger voxels"
+        )
 
 
 def _voxel(side: str) -> tuple[float, ...]:
