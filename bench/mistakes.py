@@ -20,16 +20,32 @@ _HERE = Path(__file__).resolve().parent
 sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != _HERE]
 sys.path.insert(0, str(_HERE.parent))
 
-from bench.mistaken import files, further, models, options, own_data, python
+from bench.mistaken import (
+    files,
+    further,
+    models,
+    options,
+    own_data,
+    python,
+    strangers,
+)
 from bench.mistaken.mistake import Answer, Mistake, answer_to
 
 PAGE = _HERE.parent / "docs" / "mistakes.md"
 SECTIONS: Mapping[str, Sequence[Mistake]] = {
-    "Predictions files": (*files.MISTAKES, *further.FILES),
-    "Commands and their options": (*options.MISTAKES, *further.OPTIONS),
-    "Data of your own": (*own_data.MISTAKES, *further.DATA),
-    "Python, and parts of your own": (*python.MISTAKES, *further.PYTHON),
-    "Models": (*models.MISTAKES, *further.MODELS),
+    "Predictions files": (*files.MISTAKES, *further.FILES, *strangers.FILES),
+    "Commands and their options": (
+        *options.MISTAKES,
+        *further.OPTIONS,
+        *strangers.OPTIONS,
+    ),
+    "Data of your own": (*own_data.MISTAKES, *further.DATA, *strangers.DATA),
+    "Python, and parts of your own": (
+        *python.MISTAKES,
+        *further.PYTHON,
+        *strangers.PYTHON,
+    ),
+    "Models": (*models.MISTAKES, *further.MODELS, *strangers.MODELS),
 }
 BEGINNING = """# Mistakes, and how they are answered
 

@@ -815,3 +815,20 @@ def test_folders_inside_those_of_classes_are_told(pictures):
         path.unlink()
     (note,) = (note for note in folder(pictures).notes if "'cluster'" in note)
     assert "images lie in 1 folder inside those of classes, such as owl/p1" in note
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("2020-01-{}", "got the date '2020-01-1' in line 2 of items.csv; write a numb"),
+        ("{}.1.2020", "got the date '1.1.2020'"),
+        ("case {}", "got a class for each of 12 items, such as 'case 1'"),
+    ],
+)
+def test_dates_and_names_are_no_classes(target, said, tmp_path):
+    rows = []
+    for number in range(1, 13):
+        save(tmp_path / f"{number}.png", noise(4, 4))
+        rows.append({"path": f"{number}.png", "target": target.format(number)})
+    with pytest.raises(DatasetError, match=said):
+        folder(table(tmp_path / "items.csv", *rows))

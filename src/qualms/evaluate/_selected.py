@@ -4,7 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from qualms import scores
-from qualms.evaluate.main_scores import Kind, kind_of, main_kinds, score_hint
+from qualms.evaluate.main_scores import (
+    OTHER_NAMES,
+    Kind,
+    kind_of,
+    main_kinds,
+    score_hint,
+)
 from qualms.evaluate.rows import RowKey
 from qualms.evaluate.scoring import Scored
 
@@ -31,16 +37,23 @@ def with_scores(scored: Scored, score_names: Iterable[str]) -> Scored:
     rows = [row for result in scored.results for row in result.rows]
     available = dict.fromkeys(row.score for row in rows)
     by_label = {row.label.lower(): row.score for row in rows}
+    named = [name for name in score_names if name.strip()]
+    if not named:
+        raise ValueError("scores must name at least one, such as ece,aurc; got none")
     chosen = []
-    for name in score_names:
+    for name in named:
         plain = name.strip().lower()
         score = plain if plain in available else by_label.get(plain)
         if score is None:
-            exists = plain in scores.__all__
-            why = " It may need other arrays, or --val." if exists else ""
+            others = [*OTHER_NAMES.get(plain, ()), plain]
+            absent = next((score for score in others if score in scores.__all__), "")
+            known = plain in scores.__all__
+            hint = "" if known else score_hint(plain, available)
+            if absent and not hint:
+                hint = f" {absent!r} may need other arrays, --threshold or --val."
             raise LookupError(
-                f"no score {name!r} here.{why or score_hint(plain, available)} These "
-                f"predictions have {', '.join(available)}."
+                f"no score {name!r} here.{hint} These predictions have"
+                f" {', '.join(available)}."
             )
         chosen.append(score)
     order = {score: number for number, score in enumerate(dict.fromkeys(chosen))}

@@ -177,6 +177,11 @@ def parse_names(text: str, what: str = "methods") -> tuple[str, ...]:
     names = tuple(filter(None, (part.strip() for part in text.split(","))))
     if text and not names:
         raise ValueError(f"{what} must name at least one, got {text!r}")
+    if apart := next((name for name in names if len(name.split()) > 1), None):
+        raise ValueError(
+            f"{what} must be separated by commas, got {apart!r}; write"
+            f" {','.join(apart.split())}"
+        )
     return names
 
 

@@ -265,10 +265,8 @@ def _refuse_absent(path: Path) -> None:
         return
     siblings = path.parent.iterdir() if path.parent.is_dir() else ()
     hint = suggest(path.name, [sibling.name for sibling in siblings])
-    several = "," in path.name and "; separate several files by spaces"
-    raise PredictionsError(
-        f"there is no such file.{hint} Check the path{several or ''}"
-    )
+    several = "; separate several files by spaces" if "," in path.name else ""
+    raise PredictionsError(f"there is no such file.{hint} Check the path{several}")
 
 
 def _refuse_index(path: Path) -> None:

@@ -28,6 +28,7 @@ OwnTaskName = Literal["classification", "regression", "segmentation"]
 NAMES: tuple[OwnTaskName, ...] = ("classification", "regression", "segmentation")
 FEW = 20
 """Largest number of different integers that count as classes."""
+DATE = re.compile(r"\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{4}")
 IGNORED = 255
 MOST_STRETCH = 0.01
 """Largest share by which the spacing of a mask may miss that of its image."""
@@ -84,6 +85,7 @@ def own_task(items: Sequence[OwnItem], requested: OwnTaskName | None) -> OwnTask
             )
     if requested != "classification":
         _refuse_commas(items)
+        _refuse_dates(items)
     if name == "regression":
         values = tuple(target_number(item) for item in items)
         if len(set(values)) < 2:
@@ -92,10 +94,21 @@ def own_task(items: Sequence[OwnItem], requested: OwnTaskName | None) -> OwnTask
                 " items; there is nothing to learn"
             )
         return OwnTask(name=name, targets=values, values=values)
+    return _classified(items)
+
+
+def _classified(items: Sequence[OwnItem]) -> OwnTask:
+    """Number the classes of the items."""
     classes = _sort_classes({item.target for item in items})
+    if len(classes) == len(items):
+        raise DatasetError(
+            f"several items must be of one class, got a class for each of {len(items)}"
+            f" items, such as {classes[0]!r}; give the class of an item as its target,"
+            " and its name as its path"
+        )
     numbers = {label: number for number, label in enumerate(classes)}
     targets = tuple(numbers[item.target] for item in items)
-    return OwnTask(name=name, classes=classes, targets=targets)
+    return OwnTask(name="classification", classes=classes, targets=targets)
 
 
 def check_trained(
@@ -177,6 +190,17 @@ def _refuse_commas(items: Sequence[OwnItem]) -> None:
             f"numbers must have a decimal point, got {target!r} in {where}; write"
             f" {target.replace(',', '.')}, or state the task, classification, if these"
             " are names (`qualms docs own_data`)"
+        )
+
+
+def _refuse_dates(items: Sequence[OwnItem]) -> None:
+    """Raise if targets are dates, each of which would be a class."""
+    odd = [item for item in items if DATE.fullmatch(item.target)]
+    if len(odd) > len(items) // 2:
+        raise DatasetError(
+            f"targets must be classes or numbers, got the date {odd[0].target!r} in"
+            f" {odd[0].where}; write a number, such as days, or state the task,"
+            " classification, if each date is a class (`qualms docs own_data`)"
         )
 
 
