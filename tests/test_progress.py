@@ -7,7 +7,7 @@ import time
 import pytest
 
 from qualms import progress
-from qualms.progress import counted, report, showing
+from qualms.progress import counting, report, showing
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_lines_say_what_is_done_how_fast_and_how_long_it_takes(at_once, monkeypa
         advance(30, 4_000)
         line = r"embedding: 30 of 4,000 items, [\d.e+,]+ items/s, about \d+ \w+ left\n"
         until(stderr, line)
-        for _ in counted("abc", 3):
+        for _ in counting("abc", 3):
             pass
         until(stderr, "embedding: 3 of 3 items")
     report(5, 5)  # nobody listens any more

@@ -27,11 +27,11 @@ BAR, TURN = 1.0, 0.2
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
-def counted(items: Iterable[T], total: int) -> Iterator[T]:
+def counting(items: Iterable[T], total: int) -> Iterator[T]:
     """Yield `items`, and report how many of `total` are done.
 
     >>> with reported_to(print):
-    ...     letters = [letter for letter in counted("ab", 2)]
+    ...     letters = [letter for letter in counting("ab", 2)]
     1 2
     2 2
     """

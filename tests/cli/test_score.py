@@ -66,7 +66,7 @@ def test_chosen_scores_are_shown_alone(file, capsys, monkeypatch):
     twice = json.loads(
         run("score", file, "--json", "--scores", "ece", "--scores", "nll").output
     )
-    assert {row["score"] for row in twice["scores"]} == {"ece", "nll"}
+    assert {row["score"] for row in twice["files"][0]["scores"]} == {"ece", "nll"}
 
 
 @pytest.mark.parametrize(

@@ -134,5 +134,5 @@ def test_an_array_of_patients_is_offered_as_clusters():
     assert any(offer in note for note in build({**arrays, **patients}).notes)
     clustered = build({**arrays, **patients, "cluster": [0, 0, 1, 1]})
     assert not any(offer in note for note in clustered.notes)
-    many = {f"extra {k}": np.zeros(4) for k in range(9)}
+    many = {f"column {k}": np.zeros(4) for k in range(9)}
     assert any(offer in note for note in build({**arrays, **many, **patients}).notes)

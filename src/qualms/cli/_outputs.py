@@ -37,7 +37,7 @@ def check_ending(option: str, path: Path | None, *endings: str) -> None:
         )
 
 
-def refuse_replacing(option: str, path: Path | None, mark: str) -> None:
+def refuse_foreign(option: str, path: Path | None, mark: str) -> None:
     """Raise if there is a file already that does not hold `mark` near its beginning."""
     if path is None or not path.is_file() or not path.stat().st_size:
         return

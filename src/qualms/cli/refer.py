@@ -6,7 +6,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from qualms.cli._outputs import check_ending, refuse_overwriting, refuse_replacing
+from qualms.cli._outputs import check_ending, refuse_foreign, refuse_overwriting
 from qualms.cli._raters import Draws
 from qualms.progress import showing
 
@@ -98,8 +98,8 @@ def refer(
     refuse_overwriting([plan, items], [file, apply, gallery, *(on or ())])
     check_ending("--plan", plan, ".json")
     check_ending("--items", items, ".csv", ".txt")
-    refuse_replacing("--plan", plan, '"kind": "qualms referral plan"')
-    refuse_replacing("--items", items, "item,row,uncertainty")
+    refuse_foreign("--plan", plan, '"kind": "qualms referral plan"')
+    refuse_foreign("--items", items, "item,row,uncertainty")
     if apply is not None:
         _check_with_apply(context)
         _apply(apply, file, items, logits=logits, seed=seed, as_json=as_json)

@@ -21,15 +21,17 @@ class Estimator(Protocol):
 
 
 @runtime_checkable
-class Classifier(Protocol):
+class FittedClassifier(Protocol):
     """An object that was fitted to classes."""
 
     classes_: Any
 
 
 @runtime_checkable
-class ProbabilisticClassifier(Classifier, Protocol):
+class ProbabilisticClassifier(Protocol):
     """A classifier that predicts probabilities of its classes."""
+
+    classes_: Any
 
     def predict_proba(self, inputs: Any, /) -> Any: ...
 
@@ -74,7 +76,7 @@ def estimator_arrays(estimator: Estimator, inputs: Any, target: Any) -> Estimate
             f"{type(estimator).__name__} finds clusters or outliers, and predicts no"
             " targets; score a classifier or a regressor"
         )
-    if isinstance(estimator, Classifier):
+    if isinstance(estimator, FittedClassifier):
         raise PredictionsError(_without_probabilities(estimator))
     arrays = {"target": np.asarray(target), **_value_arrays(estimator, inputs)}
     if arrays["mean"].dtype.kind not in "fiu":

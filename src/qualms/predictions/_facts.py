@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from qualms.predictions._record import Maps, Predictions
 from qualms.predictions._segmentation import check_entropies, entropy_excess
-from qualms.progress import counted
+from qualms.progress import counting
 from qualms.wording import plural
 
 LISTED = 6
@@ -106,7 +106,7 @@ def _segmented(predictions: Predictions) -> Iterator[str]:
     regions = predictions.header.regions
     contents = _MapFacts(len(regions))
     excess = []
-    for maps in counted(predictions.maps or (), predictions.n):
+    for maps in counting(predictions.maps or (), predictions.n):
         contents.add(maps)
         # The mean entropy of one draw enters no score.
         several = predictions.draws > 1

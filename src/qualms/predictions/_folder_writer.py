@@ -28,7 +28,7 @@ from qualms.predictions._header import Header, as_header, as_json, parse_header
 from qualms.predictions._item_maps import OWN, check_maps, form_of, stored_arrays
 from qualms.predictions._record import Maps, Predictions
 from qualms.predictions._segmentation import form_of_header
-from qualms.progress import counted
+from qualms.progress import counting
 
 _FILES = (".safetensors", ".npz")
 _FLAGS = ("shifted", "known")
@@ -40,7 +40,7 @@ def write_folder(folder: Path, predictions: Predictions) -> Path:
     extra = {name: predictions.get(name) for name in OPTIONAL}
     own = predictions.named("uncertainty")
     with SegmentationWriter(folder, header=predictions.header) as writer:
-        items = counted(predictions.maps or (), predictions.n)
+        items = counting(predictions.maps or (), predictions.n)
         for row, maps in enumerate(items):
             name = f"{row:06d}" if names is None else str(names[row])
             about = {k: None if a is None else a[row].item() for k, a in extra.items()}

@@ -43,7 +43,7 @@ from qualms.datasets.folder.targets import (
     own_task,
 )
 from qualms.processes import cores
-from qualms.progress import counted
+from qualms.progress import counting
 
 F = TypeVar("F", PictureFacts, MaskFacts)
 NAMED = 20
@@ -173,9 +173,9 @@ def _scan(listing: OwnListing, task: OwnTask) -> _FileFacts:
     with ThreadPoolExecutor(cores()) as threads:
         find = partial(_facts, listing.folder)
         read = threads.map(partial(find, picture_facts), images.items())
-        pictures = list(counted(read, len(images)))
+        pictures = list(counting(read, len(images)))
         read = threads.map(partial(find, mask_facts), masked.items())
-        labels = list(counted(read, len(masked)))
+        labels = list(counting(read, len(masked)))
     _refuse_unreadable([*pictures, *labels])
     return _FileFacts(
         dict(zip(images, cast("list[PictureFacts]", pictures), strict=True)),

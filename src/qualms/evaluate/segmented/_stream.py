@@ -15,7 +15,7 @@ from qualms import scores
 from qualms.evaluate.entry import ScoreOptions
 from qualms.predictions import Header, Maps, Predictions, are_on_disk
 from qualms.processes import LostProcessError, Workforce
-from qualms.progress import counted
+from qualms.progress import counting
 
 Map = NDArray[np.floating[Any]]
 R = TypeVar("R")
@@ -65,10 +65,10 @@ def streamed(
     job, rows = partial(_of_row, work, maps), range(len(maps))
     workforce = _workforce_for(predictions, options)
     if workforce is None:
-        yield from counted(_threaded(job, rows, options.workers), len(rows))
+        yield from counting(_threaded(job, rows, options.workers), len(rows))
         return
     try:
-        yield from counted(workforce.each(job, rows), len(rows))
+        yield from counting(workforce.each(job, rows), len(rows))
     except LostProcessError as error:
         raise LostProcessError(
             f"{predictions.source}: {error}; run again while more memory is free"
