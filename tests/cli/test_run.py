@@ -27,7 +27,8 @@ from qualms.launch import (
     run_all,
     running,
 )
-from qualms.launch.progress import duration_text, runs_view
+from qualms.launch.progress import runs_view
+from qualms.progress import duration_text
 from qualms.spec import RunSpec
 
 SIZES = {"train": 40, "val": 20, "test": 20}

@@ -13,8 +13,9 @@ class OnceCommand(TyperCommand):
         if not ctx.resilient_parsing:
             _, _, given = self.make_parser(ctx).parse_args(args=list(args))
             for option in given:
-                single = isinstance(option, TyperOption) and not option.multiple
-                if single and not option.is_flag and given.count(option) > 1:
+                if not isinstance(option, TyperOption) or option.is_flag:
+                    continue
+                if not option.multiple and given.count(option) > 1:
                     raise ValueError(
                         f"{option.opts[0]} must be given once, got it"
                         f" {given.count(option)} times; leave out all but one"

@@ -18,7 +18,7 @@ from qualms.launch import (
     pending_runs,
     run_all,
 )
-from qualms.launch.progress import duration_text, print_line, runs_view
+from qualms.launch.progress import print_line, runs_view
 from qualms.launch.resources import Resources
 from qualms.launch.tune import (
     Proposals,
@@ -33,6 +33,7 @@ from qualms.launch.tune import (
     ranked_trials,
     tune,
 )
+from qualms.progress import duration_text
 from qualms.runs import check_writable
 
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from qualms.wording import suggest
 
@@ -121,10 +121,11 @@ class PointOptions:
     """Confidence of promises."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.thresholds, str | float | int):
+        thresholds: Any = self.thresholds
+        if isinstance(thresholds, str | float | int):
             raise ValueError(
                 "thresholds must be a list of numbers or rules, got"
-                f" {self.thresholds!r}; write thresholds=[{self.thresholds!r}]"
+                f" {thresholds!r}; write thresholds=[{thresholds!r}]"
             )
         for wanted in self.thresholds:
             threshold_rule(wanted)

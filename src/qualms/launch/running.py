@@ -24,13 +24,12 @@ from qualms.launch.local import RunOutcome, datasets_of, pending_runs, run_all
 from qualms.launch.plan import RunRequest, check_data, plans_of, without_datasets
 from qualms.launch.progress import (
     dataset_text,
-    duration_text,
     print_line,
     run_text,
     runs_view,
 )
 from qualms.launch.resources import Resources
-from qualms.progress import showing
+from qualms.progress import duration_text, showing
 from qualms.runs import check_place, check_writable
 from qualms.shelf import broken, find
 from qualms.study import RunPlan

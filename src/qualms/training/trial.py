@@ -59,7 +59,8 @@ def try_method(
     about, (x, target) = TASKS[task], _items(TASKS[task])
 
     def batches() -> Iterator[Batch]:
-        for rows in torch.arange(ITEMS).split(BATCH):
+        for start in range(0, ITEMS, BATCH):
+            rows = slice(start, start + BATCH)
             yield Batch(x=x[rows], target=target[rows])
 
     with torch.random.fork_rng(devices=[]):
@@ -121,7 +122,7 @@ def _train(
             optimiser.zero_grad()
             loss = loss_of(batch, step)
             with _naming("loss", task):
-                loss.backward()
+                torch.autograd.backward(loss)
             optimiser.step()
     after = mean_loss()
     if not np.isfinite([before, after]).all():
