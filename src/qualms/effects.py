@@ -168,11 +168,10 @@ def mean_of(numbers: Sequence[DecidingNumber]) -> DecidingNumber:
 
 
 def estimate_of(result: "Result") -> DecidingNumber:
-    """Return a result with its interval, or, where it has none, its spread."""
+    """Return a result with its interval; where it has none, nothing is decided."""
     if math.isfinite(result.low) and math.isfinite(result.high):
         return DecidingNumber(result.value, result.low, result.high)
-    spread = result.spread  # nan where a single repeat was made
-    return DecidingNumber(result.value, result.value - spread, result.value + spread)
+    return DecidingNumber(result.value)
 
 
 def _of_same_data(

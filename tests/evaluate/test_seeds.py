@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from scipy import special, stats
 from scipy.special import expit
 
 from qualms import scores
@@ -27,14 +28,17 @@ EVERY_ITEM = np.arange(ITEMS)
 
 
 def judged(value, change):
-    """A judgement of one score, whose influence on each item is `change`."""
+    """A judgement of one score, on which each item has the influence `change`."""
     influence = Influence(
         value=value, values=change, scale="linear", low=-math.inf, high=math.inf
     )
     entry = Entry(
-        score=scores.nll, value=value, index=EVERY_ITEM, influence=lambda: influence
+        score=scores.nll,
+        value=value,
+        index=np.arange(len(change)),
+        influence=lambda: influence,
     )
-    return Judgement(entries=(entry,), design=Design(items=ITEMS))
+    return Judgement(entries=(entry,), design=Design(items=len(change)))
 
 
 def equal_rows(rng, rows, seeds, spread):
@@ -219,3 +223,56 @@ def test_bounded_scores_keep_their_range_whatever_their_seeds():
     for make in repeats:
         found = interval_of([make(value=value) for value in (0.05, 0.5, 0.95)])
         assert 0.0 <= found.low < 0.5 < found.high <= 1.0
+
+
+def says_the_same(ranking):
+    """Whether mark, interval and p value of every row agree."""
+    group = ranking.group
+    return all(
+        (name in group.members) == (gap.low <= 0.0 <= gap.high) == (gap.p > 0.05)
+        for name, gap in ranking.differences.items()
+    )
+
+
+@pytest.mark.parametrize("rows", [2, 3, 6])
+@pytest.mark.parametrize("spread", [0.5, 3.0])
+def test_mark_interval_and_p_value_of_a_row_agree(rows, spread):
+    left_out = 0
+    for sample in range(20):
+        rng = np.random.default_rng(sample)
+        table = list(equal_rows(rng, rows, 3, spread))
+        step = 0.25 * spread * rng.random()
+        table[0] = [
+            judged(r.entries[0].value - step, r.entries[0].influence().values)
+            for r in table[0]
+        ]
+        ranking = ranked(table)
+        assert says_the_same(ranking)
+        left_out += rows - len(ranking.group.members)
+    assert left_out > 0
+
+
+def accuracies(rng, better, items=1_000):
+    """Judged repeats of two rows of three seeds, which differ on single items."""
+    hard = rng.normal(size=items)
+    for accuracy in (0.8 + better, 0.8):
+        margin = math.sqrt(0.8) * hard + math.sqrt(0.2) * rng.normal(size=(3, items))
+        wrong = margin > special.ndtri(accuracy)
+        yield [judged(each.mean(), (each - each.mean()) / items) for each in wrong]
+
+
+def test_two_points_of_accuracy_are_found_as_often_as_by_welchs_test():
+    found = by_welch = held = samples = 0
+    for sample in range(100):
+        rows = list(accuracies(np.random.default_rng(sample), 0.02))
+        one, other = ([r.entries[0].value for r in row] for row in rows)
+        by_welch += stats.ttest_ind(one, other, equal_var=False).pvalue <= 0.05
+        ranking = ranked(rows)
+        found += ranking.group.members == ("0",)
+        for name, gap in ranking.differences.items():
+            truth = {"0": -0.02, "1": 0.02}[name]
+            if name != ranking.group.best:
+                held += gap.low <= truth <= gap.high
+                samples += 1
+    assert 0.4 * samples < by_welch <= found
+    assert held >= 0.9 * samples

@@ -8,8 +8,8 @@ from qualms import predictions
 from qualms.benchmarks.own import own
 from qualms.evaluate import ScoreOptions
 from qualms.evaluate.benchmark import judge_plan
-from qualms.inference import seed_noise, shared_seed_noise
-from qualms.inference._design import Spread
+from qualms.inference import RowSeeds, seed_spread
+from qualms.inference._seeds import draw_seeds
 from qualms.report.benchmark import presentation_of
 from qualms.spec import Part, Task
 from qualms.study import GivenData
@@ -125,14 +125,13 @@ def test_items_that_are_stored_and_corrupted_are_one_draw(judged):
 
 def test_noise_of_shared_seeds_goes_together_as_the_runs_do():
     values = np.array([[0.1, 0.5, 0.9], [0.2, 0.6, 1.0], [0.9, 0.5, 0.1]])
-    first, alike, turned = shared_seed_noise(values, 4_000, np.random.default_rng(0))
-    np.testing.assert_allclose(first.noise, alike.noise)
-    np.testing.assert_allclose(first.noise, -turned.noise)
-    spread = Spread(float(values[0].var(ddof=1) / 3), 2.0, 3)
-    alone = seed_noise(spread, 4_000, np.random.default_rng(1))
-    assert first.observed == pytest.approx(alone.observed)
+    spread = seed_spread(values[0])
+    rows = [RowSeeds(spread, "method", each) for each in values]
+    shared = draw_seeds(rows, 4_000, np.random.default_rng(0)).noise
+    np.testing.assert_allclose(shared[:, 0], shared[:, 1])
+    np.testing.assert_allclose(shared[:, 0], -shared[:, 2])
+    alone = draw_seeds([RowSeeds(spread)] * 3, 4_000, np.random.default_rng(1)).noise
+    assert abs(np.corrcoef(alone.T)[0, 1]) < 0.1
     for quantile in (0.5, 0.9):
-        ours, theirs = (np.quantile(abs(n.noise), quantile) for n in (first, alone))
+        ours, theirs = (np.quantile(abs(n[:, 0]), quantile) for n in (shared, alone))
         assert ours == pytest.approx(theirs, rel=0.1)
-    with pytest.raises(ValueError, match="at least 2 to show their noise, got 1"):
-        shared_seed_noise(values[:, :1], 10, np.random.default_rng(0))

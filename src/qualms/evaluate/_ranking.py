@@ -23,22 +23,20 @@ from qualms.evaluate._estimates import (
 from qualms.evaluate.entry import Entry, ScoreOptions
 from qualms.inference import (
     ONE_RUN,
-    SEED_STREAM,
     ConfidenceSet,
     Design,
     ErrorRanges,
     Influence,
-    SeedNoise,
+    RowSeeds,
     Spread,
     compare_gaps,
-    confidence_set,
+    compare_replicates,
+    compare_rows,
     influence_difference,
     influence_replicates,
-    seed_noise,
-    shared_seed_noise,
     why_uncompared,
 )
-from qualms.scores import Difference, paired_difference
+from qualms.scores import Difference
 from qualms.scores.influence import BinGaps, SmoothGaps
 
 
@@ -288,23 +286,20 @@ def _by_influence(
     design: Design,
     options: ScoreOptions,
 ) -> Ranking:
-    replicates = influence_replicates(influences, design=design, seed=options.seed)
-    ranking = _by_replicates(rivals, replicates, options)
-    if rivals[0].entries[0].aim is not None:
-        return ranking
-    best = ranking.group.best
-    seeds = {rival.name: rival.seeds for rival in rivals}
-    differences = {
-        name: influence_difference(
-            influence,
-            influences[best],
+    entry = rivals[0].entries[0]
+    if entry.aim is not None or entry.better == "neither":
+        replicates = influence_replicates(influences, design=design, seed=options.seed)
+        return _by_replicates(rivals, replicates, options)
+    return Ranking(
+        *compare_rows(
+            influences,
+            better=entry.better,
             design=design,
             level=options.level,
-            seeds=(seeds[name], seeds[best]),
+            seed=options.seed,
+            seeds=_row_seeds(rivals),
         )
-        for name, influence in influences.items()
-    }
-    return ranking._replace(differences=differences)
+    )
 
 
 def _by_replicates(
@@ -312,56 +307,31 @@ def _by_replicates(
 ) -> Ranking:
     better, aim = rivals[0].entries[0].better, rivals[0].entries[0].aim
     values = {rival.name: rival.value for rival in rivals}
-    seeds = _seed_noise(rivals, replicates, options)
-    together = {
-        name: sample if (drawn := seeds[name]) is None else sample + drawn.noise
-        for name, sample in replicates.items()
-    }
     if aim is not None:
         better = "lower"
         values = {name: abs(value - aim) for name, value in values.items()}
         replicates = {name: np.abs(sample - aim) for name, sample in replicates.items()}
-        together = {name: np.abs(sample - aim) for name, sample in together.items()}
-        seeds = {
-            name: drawn and drawn._replace(noise=together[name] - replicates[name])
-            for name, drawn in seeds.items()
-        }
-    level = options.level
-    group = confidence_set(values, replicates, better=better, level=level, seeds=seeds)
-    best = group.best
-    differences = {
-        name: paired_difference(
-            together[name], together[best], value, values[best], level=level
+    return Ranking(
+        *compare_replicates(
+            values,
+            replicates,
+            better=better,
+            level=options.level,
+            seed=options.seed,
+            seeds=_row_seeds(rivals),
         )
-        for name, value in values.items()
-    }
-    return Ranking(group, differences)
+    )
 
 
-def _seed_noise(
-    rivals: Sequence[Rival], replicates: Mapping[str, Array], options: ScoreOptions
-) -> dict[str, SeedNoise | None]:
-    """Simulate the contributions of other seeds to the replicates of each rival."""
-    rng = np.random.default_rng((options.seed, SEED_STREAM))
-    noise: dict[str, SeedNoise | None] = {}
-    for made_by, same in _by_runs(rivals).items():
-        count = len(replicates[same[0].name])
-        if made_by:
-            shared = shared_seed_noise([rival.by_run for rival in same], count, rng)
-            noise |= {r.name: drawn for r, drawn in zip(same, shared, strict=True)}
-        else:
-            noise |= {r.name: seed_noise(r.seeds, count, rng) for r in same}
-    return noise
-
-
-def _by_runs(rivals: Sequence[Rival]) -> dict[str, list[Rival]]:
-    """Return rivals by the runs that made them; those with runs of their own by ''."""
-    groups: dict[str, list[Rival]] = {}
-    for rival in rivals:
+def _row_seeds(rivals: Sequence[Rival]) -> dict[str, RowSeeds]:
+    """Return how each rival varies with its seeds, and the runs that it shares."""
+    return {
+        rival.name: RowSeeds(rival.seeds, rival.made_by, rival.by_run)
         # Of pools that overlap, runs say less than as many independent ones.
-        alone = rival.seeds.freedom != len(rival.by_run) - 1
-        groups.setdefault("" if alone else rival.made_by, []).append(rival)
-    return groups
+        if rival.seeds.freedom == len(rival.by_run) - 1
+        else RowSeeds(rival.seeds)
+        for rival in rivals
+    }
 
 
 def _replicates(

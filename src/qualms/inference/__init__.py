@@ -3,7 +3,7 @@
 `influence_of(score, *arrays)` computes the contribution of each item, `interval_of`
 turns it into an interval over items, clusters, samples and repeats of a row,
 `influence_difference` compares two rows on the same items, `difference_of_samples` two
-of different items, and `confidence_set` finds the rows of a table that may be the best.
+of different items, and `compare_rows` finds the rows of a table that may be the best.
 """
 
 from qualms.inference._design import (
@@ -16,18 +16,18 @@ from qualms.inference._few import why_uncompared
 from qualms.inference._seeds import (
     FEWEST_FREEDOM,
     ONE_RUN,
-    SEED_STREAM,
-    SeedNoise,
+    RowSeeds,
     few_seeds,
     left_out_spread,
     reach,
-    seed_noise,
     seed_spread,
-    shared_seed_noise,
 )
 from qualms.inference._shares import exact_ends, exact_interval, wilson_ends
+from qualms.inference._step_down import ConfidenceSet
 from qualms.inference.confidence_set import (
-    ConfidenceSet,
+    RowComparison,
+    compare_replicates,
+    compare_rows,
     confidence_set,
     influence_replicates,
 )
@@ -37,7 +37,7 @@ from qualms.inference.difference import (
     difference_of_samples,
     influence_difference,
 )
-from qualms.inference.gap_comparison import ErrorRanges, GapComparison, compare_gaps
+from qualms.inference.gap_comparison import ErrorRanges, compare_gaps
 from qualms.inference.interval import (
     EXACT,
     FEW_SEEDS,
@@ -65,21 +65,22 @@ __all__ = [
     "FEW_SEEDS",
     "ONE_RUN",
     "PERMUTATIONS",
-    "SEED_STREAM",
     "Bounded",
     "ConfidenceInterval",
     "ConfidenceSet",
     "Design",
     "ErrorRanges",
-    "GapComparison",
     "Influence",
     "OrderStatistic",
-    "SeedNoise",
+    "RowComparison",
+    "RowSeeds",
     "Spread",
     "TwoSamples",
     "WithInterval",
     "compare_classes",
     "compare_gaps",
+    "compare_replicates",
+    "compare_rows",
     "compare_values",
     "confidence_set",
     "difference_of_samples",
@@ -100,9 +101,7 @@ __all__ = [
     "recall_influence",
     "referral_influence",
     "sampling_design",
-    "seed_noise",
     "seed_spread",
-    "shared_seed_noise",
     "why_uncompared",
     "wilson_ends",
     "worst_stratum_influence",

@@ -2,7 +2,8 @@
 
 Seeds of a row are its repeats; repeats that pool several runs may share some of them,
 and of a single pool the runs are left out one at a time. A spread from few runs is
-itself uncertain, so every replicate of the null hypothesis redraws it.
+itself uncertain: rows of a table lend each other some certainty (`shared_spreads`), and
+every replicate of the null hypothesis redraws it (`draw_seeds`).
 """
 
 import math
@@ -21,6 +22,9 @@ FEWEST_FREEDOM = 2.0
 row cover 88 %."""
 ONE_RUN = Spread(0.0, math.inf, 1)
 """The spread of a single run, which shows nothing about others."""
+LENT = 2.0
+"""Degrees of freedom that rows of a table lend each other. With more, methods whose
+seeds vary unlike the others' are excluded too often."""
 SEED_STREAM = 2_011
 """Number of the random stream of seeds; items have another stream."""
 Pools = Sequence[Collection[Hashable]]
@@ -103,55 +107,120 @@ def reach(level: float, parts: Iterable[Spread]) -> float:
     return reaches[0] if len(reaches) == 1 else math.hypot(*reaches)
 
 
-class SeedNoise(NamedTuple):
-    """Simulated contributions of other seeds to the value of a row."""
+def shared_spreads(spreads: Sequence[Spread]) -> list[Spread]:
+    """Return the spreads of rows, each drawn towards that of all rows of its design.
+
+    Two or three seeds say little about their spread; those of the other methods say
+    more. Three rows or more of as many seeds lend each other `LENT` degrees of freedom.
+
+    >>> rows = [Spread(variance, 2.0, 3) for variance in (1.0, 2.0, 6.0)]
+    >>> [row.variance for row in shared_spreads(rows)]
+    [2.0, 2.5, 4.5]
+    """
+    shrunk = list(spreads)
+    for (freedom, units), places in _alike(spreads).items():
+        observed = np.array([spreads[place].variance for place in places])
+        for place, variance in zip(places, lent(observed, freedom), strict=True):
+            shrunk[place] = Spread(float(variance), freedom + LENT, units)
+    return shrunk
+
+
+def _alike(spreads: Sequence[Spread]) -> dict[tuple[float, int], list[int]]:
+    """Return the places of three rows or more of as many seeds."""
+    alike: dict[tuple[float, int], list[int]] = {}
+    for place, spread in enumerate(spreads):
+        if math.isfinite(spread.freedom):
+            alike.setdefault((spread.freedom, spread.units), []).append(place)
+    return {design: places for design, places in alike.items() if len(places) > 2}
+
+
+def lent(observed: Array, freedom: float) -> Array:
+    """Return variances (..., K) of rows of one design, drawn towards their mean."""
+    mean = observed.mean(axis=-1, keepdims=True)
+    drawn: Array = (freedom * observed + LENT * mean) / (freedom + LENT)
+    return drawn
+
+
+class RowSeeds(NamedTuple):
+    """How the value of a row varies with its seeds."""
+
+    spread: Spread = ONE_RUN
+    made_by: str = ""
+    """A word that rows of the same runs share; '' for one with runs of its own."""
+    by_run: Sequence[float] = ()
+    """Its value by each of the shared runs."""
+    counted: float = 0.0
+    """Variance of the mean over seeds that the items show already."""
+
+
+def net_of(spread: Spread, counted: float) -> Spread:
+    """Return what seeds add to a variance over items that has `counted` already.
+
+    Seeds that disagree about single items differ in their values, too, and the mean
+    over seeds varies over items: one source of variance that both show.
+
+    >>> net_of(Spread(4.0, 2.0, 3), 2.0)
+    Spread(variance=2.0, freedom=0.5, units=3)
+    """
+    if counted <= 0.0:
+        return spread
+    variance = spread.variance - counted
+    if variance <= 0.0:
+        return Spread(0.0, math.inf, spread.units)
+    # The variance of what is left is that of the whole.
+    freedom = spread.freedom * (variance / spread.variance) ** 2
+    return Spread(variance, freedom, spread.units)
+
+
+class SeedDraws(NamedTuple):
+    """Simulated contributions of other seeds to the values of all rows."""
 
     noise: Array
-    """(B,) around 0."""
+    """(B, K) around 0."""
     variance: Array
-    """(B,) variance that as many seeds would show in each replicate."""
-    observed: float
-    """The variance that the seeds showed."""
+    """(B, K) variance that as many seeds would show to add in each replicate."""
+    left: Array
+    """(B, K) square of the variance that they would show, over its freedom."""
+    spreads: Sequence[Spread]
+    """What the seeds of each row add, with what rows lend each other."""
 
 
-def seed_noise(
-    spread: Spread, replicates: int, rng: np.random.Generator
-) -> SeedNoise | None:
-    """Simulate seeds of this spread in replicates; None if their spread is 0.
+def draw_seeds(
+    rows: Sequence[RowSeeds], replicates: int, rng: np.random.Generator
+) -> SeedDraws | None:
+    """Simulate other seeds of rows in replicates; None if no row has a spread.
 
-    The logarithm of the true variance is drawn half-way between the observed variance
-    and the range of variances that this leaves possible: the former excludes too many
-    of twelve equal rows of three seeds, the latter hardly ever excludes any row.
+    A replicate draws the values of as many seeds and the variance that these show,
+    which `shared_spreads` treats as it treated the observed one. Rows of the same runs
+    share the draws, with the correlation of their deviations, as a run may be better on
+    all of them.
     """
-    if spread.variance <= 0.0:
-        return None
-    freedom = spread.freedom
-    open_to = rng.chisquare(freedom, replicates) / freedom
-    true = spread.variance / np.sqrt(open_to)
-    observed_variance = true * rng.chisquare(freedom, replicates) / freedom
-    noise = np.sqrt(true) * rng.standard_normal(replicates)
-    return SeedNoise(noise, observed_variance, spread.variance)
-
-
-def shared_seed_noise(
-    values: ArrayLike, replicates: int, rng: np.random.Generator
-) -> list[SeedNoise]:
-    """Simulate other seeds of rows (K, R) that share the same R runs.
-
-    A run that is better on one row may be better on all: the noise of rows has the
-    correlation of their deviations. The noise of a single row is as in `seed_noise`.
-    """
-    array = np.asarray(values, dtype=np.float64)
-    runs = array.shape[1]
-    if runs < 2:
-        raise ValueError(f"seeds must be at least 2 to show their noise, got {runs}")
-    freedom = runs - 1
-    deviations = (array - array.mean(axis=1, keepdims=True)) / math.sqrt(runs * freedom)
-    wider = 1.0 / np.sqrt(rng.chisquare(freedom, replicates) / freedom)
-    ratio = wider * rng.chisquare(freedom, replicates) / freedom
-    noise = np.sqrt(wider) * (deviations @ rng.standard_normal((runs, replicates)))
-    observed = np.square(deviations).sum(axis=1)
-    return [
-        SeedNoise(each, variance * ratio, float(variance))
-        for each, variance in zip(noise, observed, strict=True)
+    observed = [row.spread for row in rows]
+    known = shared_spreads(observed)
+    counted = np.array([row.counted for row in rows])
+    added = [
+        net_of(spread, row.counted) for spread, row in zip(known, rows, strict=True)
     ]
+    if all(spread.variance <= 0.0 for spread in known):
+        return None
+    noise, variance = np.zeros((2, replicates, len(rows)))
+    drawn: dict[object, tuple[Array, Array]] = {}
+    for place, (row, spread) in enumerate(zip(rows, known, strict=True)):
+        if spread.variance <= 0.0:
+            continue
+        runs, freedom = row.made_by or place, row.spread.freedom
+        if runs not in drawn:
+            each = rng.standard_normal((max(1, len(row.by_run)), replicates))
+            drawn[runs] = each, rng.chisquare(freedom, replicates) / freedom
+        of_runs, ratio = drawn[runs]
+        away = np.asarray(row.by_run, dtype=np.float64)
+        away = away - away.mean() if row.made_by else np.ones(1)
+        length = math.sqrt(float(np.square(away).sum()))
+        unit = away @ of_runs / length if length else rng.standard_normal(replicates)
+        noise[:, place] = math.sqrt(added[place].variance) * unit
+        variance[:, place] = max(spread.variance, row.counted) * ratio
+    for (freedom, _), places in _alike(observed).items():
+        variance[:, places] = lent(variance[:, places], freedom)
+    freedoms = np.array([spread.freedom for spread in known])
+    left = np.where(variance > counted, variance**2 / freedoms, 0.0)
+    return SeedDraws(noise, np.maximum(variance - counted, 0.0), left, added)

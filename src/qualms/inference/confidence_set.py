@@ -1,27 +1,45 @@
-"""The model confidence set: the rows of a table that may be the best.
+"""The rows of a table that may be the best, and their differences from the best.
 
-Hansen, Lunde & Nason (2011), "The model confidence set", with the statistic T_R: as
-long as the largest difference among the remaining rows is larger than equal rows would
-show, the worse row of that pair leaves. The best row is not fixed beforehand, so the
-probability that any row truly equal to the best is excluded is 1 - `level`.
+`compare_rows` knows the influence of the items on every row, `confidence_set` paired
+replicates of the rows. Which rows leave, and by which interval, says `_step_down`.
 """
 
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qualms.arrays import Array, Flags
-from qualms.inference._design import LEAST_FREEDOM, Design
+from qualms.arrays import Array
+from qualms.inference._design import LEAST_FREEDOM, Design, Spread
 from qualms.inference._few import ROUNDING, unseen_variance
-from qualms.inference._seeds import SeedNoise
-from qualms.inference.interval import mean_values
-from qualms.scores import Better
+from qualms.inference._seeds import (
+    ONE_RUN,
+    SEED_STREAM,
+    RowSeeds,
+    draw_seeds,
+    net_of,
+    seed_spread,
+    shared_spreads,
+)
+from qualms.inference._step_down import (
+    ConfidenceSet,
+    NullDraws,
+    group_of,
+    normal_score,
+    step_down,
+    student_of,
+)
+from qualms.inference.difference import (
+    influence_difference,
+    paired_spread,
+    seen_by_items,
+)
+from qualms.inference.interval import joined_spread, mean_values
+from qualms.scores import Better, Difference
 from qualms.scores.influence import Influence
 
 REPLICATES = 2_000
@@ -30,21 +48,136 @@ FEWEST = 100
 """Fewest replicates: with fewer, only a handful lie beyond the quantile of .05."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfidenceSet:
-    """The rows that cannot be told apart from the best."""
+class RowComparison(NamedTuple):
+    """The rows that may be best, and the difference of each from the best."""
 
-    best: str
-    """The row with the best value; empty where no value is defined."""
-    members: tuple[str, ...]
-    """`best` and its equals, in the order of the table."""
-    p: Mapping[str, float]
-    """Largest level of error at which a row leaves; 1 for the last to remain, nan
-    where the value is undefined."""
-    eliminated: tuple[str, ...]
-    """Rows that left, the first to leave first."""
-    reason: str = ""
-    """Reason for comparing nothing, in which case all rows are members; else empty."""
+    group: ConfidenceSet
+    differences: Mapping[str, Difference]
+    """Each row minus the best. A row is in the group if, and only if, the interval of
+    its difference holds 0."""
+
+
+def compare_rows(
+    rows: Mapping[str, Influence | Sequence[Influence]],
+    *,
+    better: Better,
+    design: Design | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+    seeds: Mapping[str, RowSeeds] | None = None,
+) -> RowComparison:
+    """Compare rows that are scored on the same items, each by its repeats.
+
+    The interval of a difference is Student's t on the variance of items and seeds, with
+    Satterthwaite's degrees of freedom; of two rows by its own quantile, of more by that
+    of the largest difference of any two. The spread of seeds is that of the repeats, or
+    `seeds` where repeats pool runs; with three rows or more they lend each other some
+    certainty about it (`docs/intervals.md`).
+
+    >>> from qualms.inference import mean_influence
+    >>> loss = np.random.default_rng(0).normal(size=(3, 50)) + [[0.0], [0.1], [2.0]]
+    >>> rows = {name: mean_influence(each) for name, each in zip("abc", loss)}
+    >>> compare_rows(rows, better="lower").group.members
+    ('a', 'b')
+    """
+    _checked(better, level)
+    names = list(rows)
+    repeats = [_as_list(rows[name]) for name in names]
+    values = [float(np.mean([i.value for i in row])) for row in repeats]
+    sign = 1.0 if better == "lower" else -1.0
+    best = int(np.argmin(sign * np.array(values)))
+    of_seeds = [
+        RowSeeds(seed_spread([i.value for i in row])) if seeds is None else seeds[name]
+        for name, row in zip(names, repeats, strict=True)
+    ]
+    observed = [row.spread for row in of_seeds]
+    made_by = {row.made_by for row in of_seeds}
+    if len(names) == 2 and (len(made_by) == 2 or "" in made_by):
+        return _two(names, repeats, best, observed, design, level)
+    of_seeds = [
+        each._replace(counted=seen_by_items(row, each.spread, design))
+        for each, row in zip(of_seeds, repeats, strict=True)
+    ]
+    noise, covariance, freedom = _item_noise(repeats, design, REPLICATES, seed)
+    variance = covariance.diagonal()
+    rng = np.random.default_rng((seed, SEED_STREAM))
+    draws = NullDraws(
+        noise=noise,
+        items=np.maximum(variance[:, None] + variance - 2.0 * covariance, 0.0),
+        freedom=freedom,
+        seeds=draw_seeds(of_seeds, len(noise), rng),
+    )
+    known = [
+        net_of(spread, row.counted)
+        for spread, row in zip(shared_spreads(observed), of_seeds, strict=True)
+    ]
+    spreads = [
+        paired_spread(row, repeats[best], (known[place], known[best]), design=design)
+        for place, row in enumerate(repeats)
+    ]
+    return _compared(names, np.array(values), best, spreads, draws, level)
+
+
+def _two(
+    names: Sequence[str],
+    repeats: Sequence[Sequence[Influence]],
+    best: int,
+    seeds: Sequence[Spread],
+    design: Design | None,
+    level: float,
+) -> RowComparison:
+    """Compare two rows by the interval of their difference."""
+    other = 1 - best
+    found = influence_difference(
+        repeats[other],
+        repeats[best],
+        design=design,
+        level=level,
+        seeds=(seeds[other], seeds[best]),
+    )
+    differs = not (math.isnan(found.low) or found.low <= 0.0 <= found.high)
+    group = ConfidenceSet(
+        best=names[best],
+        members=(names[best],) if differs else tuple(names),
+        p={name: 1.0 if name == names[best] else found.p for name in names},
+        eliminated=(names[other],) if differs else (),
+    )
+    itself = Difference(value=0.0, low=0.0, high=0.0, p=1.0)
+    return RowComparison(group, {names[best]: itself, names[other]: found})
+
+
+def _compared(
+    names: Sequence[str],
+    values: Array,
+    best: int,
+    spreads: Sequence[Spread],
+    draws: NullDraws,
+    level: float,
+) -> RowComparison:
+    """Compare rows by the spread of the difference of each from the best."""
+    gap = values - values[best]
+    variance = np.array([spread.variance for spread in spreads])
+    freedom = np.array([spread.freedom for spread in spreads])
+    equal = np.abs(gap) <= ROUNDING * float(np.abs(values).max())
+    equal &= np.sqrt(variance) <= ROUNDING * float(np.abs(values).max())
+    score = normal_score(np.abs(gap), variance, variance**2 / freedom)
+    # Two rows whose difference never varies are equal, or differ with certainty.
+    score = np.where((variance <= 0.0) & ~equal, np.inf, np.where(equal, 0.0, score))
+    score[best] = 0.0
+    steps = step_down(score, best, draws, level)
+    away = [
+        student_of(float(limit), spread.freedom) * math.sqrt(spread.variance)
+        if spread.variance > 0.0 and place != best and not equal[place]
+        else 0.0
+        for place, (limit, spread) in enumerate(zip(steps.limit, spreads, strict=True))
+    ]
+    differences = {
+        name: Difference(value=value, low=value - reach, high=value + reach, p=float(p))
+        for name, value, reach, p in zip(
+            names, np.where(equal, 0.0, gap).tolist(), away, steps.p, strict=True
+        )
+    }
+    return RowComparison(group_of(names, best, steps), differences)
 
 
 def confidence_set(
@@ -53,14 +186,14 @@ def confidence_set(
     *,
     better: Better,
     level: float = 0.95,
-    seeds: Mapping[str, SeedNoise | None] | None = None,
+    seeds: Mapping[str, Spread] | None = None,
 ) -> ConfidenceSet:
     """Return rows of `values` that may be best, from paired replicates of each.
 
     `replicates` are (B,) per row, of the same resampled items in every row; `seeds` are
-    the contributions of other seeds of a row (`seed_noise`). Rows with an undefined or
+    the spreads of other seeds of a row (`seed_spread`). Rows with an undefined or
     infinite value are left out, and so are replicates in which any row is undefined.
-    See `influence_replicates` where the influence of items is known.
+    Where the influence of items is known, `compare_rows` is exact.
 
     >>> rng = np.random.default_rng(0)
     >>> noise = rng.normal(size=(3, 500))
@@ -71,10 +204,23 @@ def confidence_set(
     >>> group.members, group.eliminated
     (('a', 'b'), ('c',))
     """
-    if better not in ("higher", "lower"):
-        raise ValueError(f"better must be 'higher' or 'lower', got {better!r}")
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level must lie between 0 and 1, got {level}; 0.95 for 95 %")
+    of_seeds = {name: RowSeeds(spread) for name, spread in (seeds or {}).items()}
+    return compare_replicates(
+        values, replicates, better=better, level=level, seeds=of_seeds
+    ).group
+
+
+def compare_replicates(
+    values: Mapping[str, float],
+    replicates: Mapping[str, ArrayLike],
+    *,
+    better: Better,
+    level: float = 0.95,
+    seed: int = 0,
+    seeds: Mapping[str, RowSeeds] | None = None,
+) -> RowComparison:
+    """Return the `confidence_set` with the difference of each row from the best."""
+    _checked(better, level)
     names = [name for name, value in values.items() if math.isfinite(value)]
     missing = sorted(set(names) - replicates.keys())
     if missing:
@@ -82,27 +228,52 @@ def confidence_set(
     if len(names) < 2:
         return _untested(values, names, "")
     sign = 1.0 if better == "lower" else -1.0
-    loss = sign * np.array([values[name] for name in names])
-    copies, is_defined = _paired_replicates([replicates[name] for name in names])
-    centre = sign * (copies - copies.mean(axis=0))
-    best = names[int(loss.argmin())]
+    value = np.array([values[name] for name in names])
+    copies = _paired_replicates([replicates[name] for name in names])
+    centre = copies - copies.mean(axis=0)
+    best = int(np.argmin(sign * value))
     if len(copies) < FEWEST:
         return _untested(
             values,
             names,
             f"{len(copies)} replicates are too few to tell rows apart, "
             f"at least {FEWEST} are needed",
-            best=best,
+            best=names[best],
         )
-    drawn = joined_noise([(seeds or {}).get(name) for name in names], is_defined, sign)
-    order, p = elimination(loss, centre, seeds=drawn)
-    group = remaining(names, best, order, p, level)
+    of_seeds = [(seeds or {}).get(name, RowSeeds()) for name in names]
+    rng = np.random.default_rng((seed, SEED_STREAM))
+    drawn = draw_seeds(of_seeds, len(centre), rng)
+    error = standard_errors(centre)
+    error = np.where(error > ROUNDING * float(np.abs(value).max()), error, 0.0)
+    draws = NullDraws(noise=centre, items=np.square(error), seeds=drawn)
+    spreads = spreads_from(best, draws, len(names))
+    compared = _compared(names, value, best, spreads, draws, level)
     absent = dict.fromkeys(values, math.nan)
-    return dataclasses.replace(group, p=absent | dict(group.p))
+    group = dataclasses.replace(compared.group, p=absent | dict(compared.group.p))
+    return compared._replace(group=group)
 
 
-def _paired_replicates(replicates: Sequence[ArrayLike]) -> tuple[Array, Flags]:
-    """Return the replicates (B, K) with all rows defined, and a mask of these."""
+def spreads_from(best: int, draws: NullDraws, rows: int) -> list[Spread]:
+    """Return the spread of the difference of each row from the best, by its draws."""
+    seeds = [ONE_RUN] * rows if draws.seeds is None else draws.seeds.spreads
+    return [
+        joined_spread(
+            Spread(float(draws.items[row, best]), draws.freedom, 0),
+            *((seeds[row], seeds[best]) if row != best else ()),
+        )
+        for row in range(rows)
+    ]
+
+
+def _checked(better: Better, level: float) -> None:
+    if better not in ("higher", "lower"):
+        raise ValueError(f"better must be 'higher' or 'lower', got {better!r}")
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level must lie between 0 and 1, got {level}; 0.95 for 95 %")
+
+
+def _paired_replicates(replicates: Sequence[ArrayLike]) -> Array:
+    """Return the replicates (B, K) in which all rows are defined."""
     columns = [np.asarray(column, dtype=np.float64) for column in replicates]
     lengths = {column.shape for column in columns}
     if len(lengths) > 1 or columns[0].ndim != 1:
@@ -111,96 +282,24 @@ def _paired_replicates(replicates: Sequence[ArrayLike]) -> tuple[Array, Flags]:
             f"{sorted(lengths)}; make them of the same resampled items"
         )
     together: Array = np.stack(columns, axis=1)
-    is_defined: Flags = np.asarray(np.isfinite(together).all(axis=1))
-    return together[is_defined], is_defined
+    return together[np.isfinite(together).all(axis=1)]
 
 
 def _untested(
     values: Mapping[str, float], names: Sequence[str], reason: str, best: str = ""
-) -> ConfidenceSet:
+) -> RowComparison:
     p = {name: 1.0 if name in names else math.nan for name in values}
     first = best or (names[0] if names else "")
-    return ConfidenceSet(
+    group = ConfidenceSet(
         best=first, members=tuple(names), p=p, eliminated=(), reason=reason
     )
-
-
-class JoinedNoise(NamedTuple):
-    """Simulated contributions of other seeds to the losses of all rows."""
-
-    noise: Array
-    """(B, K) around 0."""
-    variance: Array
-    """(B, K) variance that the seeds would show in each replicate."""
-    observed: Array
-    """(K,) variance that the seeds showed."""
-
-
-def joined_noise(
-    rows: Sequence[SeedNoise | None], defined: Flags, sign: float = 1.0
-) -> JoinedNoise | None:
-    """Return the noise of all rows in the `defined` replicates; None without noise."""
-    if all(row is None for row in rows):
-        return None
-    noise, variance = np.zeros((2, int(defined.sum()), len(rows)))
-    observed = np.zeros(len(rows))
-    for place, row in enumerate(rows):
-        if row is not None:
-            noise[:, place] = sign * row.noise[defined]
-            variance[:, place] = row.variance[defined]
-            observed[place] = row.observed
-    return JoinedNoise(noise, variance, observed)
-
-
-def elimination(
-    loss: Array,
-    centre: Array,
-    *,
-    high: Array | None = None,
-    seeds: JoinedNoise | None = None,
-) -> tuple[list[int], Array]:
-    """Return the rows in the order in which they leave, and the p value of each.
-
-    `loss` (K,) has replicates `centre` (B, K) around 0. All rows but one leave; the
-    level decides afterwards how many of them count. Where only a range of a loss is
-    known, `loss` is its lower end and `high` the upper one: a row leaves because the
-    least value of its loss exceeds the largest value of its rival's. The noise of
-    `seeds` is studentised by their observed variance, which each replicate draws anew.
-    """
-    rows = len(loss)
-    high = loss if high is None else high
-    error = standard_errors(centre)
-    least = ROUNDING * float(np.abs(loss).max())
-    error = np.where(error > least, error, 0.0)
-    items = np.square(error)
-    if seeds is not None:
-        error = np.sqrt(items + seeds.observed[:, None] + seeds.observed)
-    # Two rows whose difference never varies are equal, or differ with certainty.
-    t = np.divide(
-        loss[:, None] - high,
-        error,
-        out=np.where(loss[:, None] - high > least, np.inf, 0.0),
-        where=error > 0.0,
-    )
-    inverse = np.divide(1.0, error, out=np.zeros_like(error), where=error > 0.0)
-    left = list(range(rows))
-    order: list[int] = []
-    p = np.ones(rows)
-    worst_p = 0.0
-    while len(left) > 1:
-        among = np.ix_(left, left)
-        place, _ = np.unravel_index(int(t[among].argmax()), (len(left), len(left)))
-        largest = float(t[among].max())
-        if seeds is None:
-            drawn = _largest(centre[:, left], inverse[among])
-        else:
-            drawn = _largest_of_seeds(centre, items, seeds, left)
-        reached = drawn >= largest * (1.0 - 1e-12)
-        worst_p = max(worst_p, (1.0 + reached.sum()) / (1.0 + len(centre)))
-        row = left.pop(int(place))
-        p[row] = min(worst_p, 1.0)
-        order.append(row)
-    return order, p
+    unknown = {
+        name: Difference(
+            value=values[name] - values[first], low=math.nan, high=math.nan, p=math.nan
+        )
+        for name in names
+    }
+    return RowComparison(group, unknown)
 
 
 def standard_errors(centre: Array) -> Array:
@@ -210,47 +309,6 @@ def standard_errors(centre: Array) -> Array:
     square: Array = variance[:, None] + variance - 2.0 * cross
     # Differences of equal columns are rounding errors.
     return np.sqrt(np.where(square > 1e-12 * variance.max(), square, 0.0))
-
-
-def _largest(centre: Array, inverse: Array) -> Array:
-    """Return the largest studentised difference of a pair in each replicate, (B,)."""
-    largest = np.zeros(len(centre))
-    for row in range(1, centre.shape[1]):
-        gap = np.abs(centre[:, :row] - centre[:, row, None]) * inverse[row, :row]
-        np.maximum(largest, gap.max(axis=1), out=largest)
-    return largest
-
-
-def _largest_of_seeds(
-    centre: Array, items: Array, seeds: JoinedNoise, left: Sequence[int]
-) -> Array:
-    """Return the same with seeds, studentised by the variance of the replicate."""
-    noise, variance = (centre + seeds.noise)[:, left], seeds.variance[:, left]
-    largest = np.zeros(len(centre))
-    for place, row in enumerate(left):
-        gap = np.square(noise[:, :place] - noise[:, place, None])
-        spread = (
-            items[row, left[:place]] + variance[:, :place] + variance[:, place, None]
-        )
-        ratio = np.divide(gap, spread, out=np.zeros_like(gap), where=spread > 0.0)
-        np.maximum(largest, ratio.max(axis=1, initial=0.0), out=largest)
-    return np.sqrt(largest)
-
-
-def remaining(
-    names: Sequence[str], best: str, order: Sequence[int], p: Array, level: float
-) -> ConfidenceSet:
-    """Return the set of rows whose p value is above 1 - `level`."""
-    # 1 - 0.9 falls short of 0.1 by rounding.
-    alpha = 1.0 - level + 1e-12
-    members = tuple(name for name, value in zip(names, p, strict=True) if value > alpha)
-    left = tuple(names[row] for row in order if p[row] <= alpha)
-    return ConfidenceSet(
-        best=best,
-        members=members,
-        p=dict(zip(names, p.tolist(), strict=True)),
-        eliminated=left,
-    )
 
 
 def influence_replicates(
@@ -267,8 +325,19 @@ def influence_replicates(
     the variance. Repeats of a row are averaged; the contributions of their seeds are
     independent between rows.
     """
-    names = list(rows)
-    repeats = [_as_list(rows[name]) for name in names]
+    repeats = [_as_list(row) for row in rows.values()]
+    noise, _, _ = _item_noise(repeats, design, replicates, seed)
+    centre = [float(np.mean([influence.value for influence in row])) for row in repeats]
+    return {name: centre[place] + noise[:, place] for place, name in enumerate(rows)}
+
+
+def _item_noise(
+    repeats: Sequence[Sequence[Influence]],
+    design: Design | None,
+    replicates: int,
+    seed: int,
+) -> tuple[Array, Array, float]:
+    """Return noise (B, K) due to items, its covariance, and its degrees of freedom."""
     first = repeats[0][0]
     assert first.values is not None
     plain = Design(items=len(first.values)) if design is None else design
@@ -279,8 +348,7 @@ def influence_replicates(
     rng = np.random.default_rng(seed)
     noise = normal_noise(covariance, replicates, rng)
     noise *= np.sqrt(freedom / rng.chisquare(freedom, size=(replicates, 1)))
-    centre = [float(np.mean([influence.value for influence in row])) for row in repeats]
-    return {name: centre[place] + noise[:, place] for place, name in enumerate(names)}
+    return noise, covariance, freedom
 
 
 def _unseen(rows: Sequence[Sequence[Influence]]) -> Array:

@@ -12,27 +12,36 @@ gaps of all rows, over items or clusters.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.special import ndtr
 
 from qualms.arrays import Array, Index
 from qualms.inference._design import Design, Spread
+from qualms.inference._few import ROUNDING
 from qualms.inference._gaps import bin_ends, smooth_ends
-from qualms.inference._seeds import SEED_STREAM, reach, seed_noise, seed_spread
-from qualms.inference._shares import student_quantile
+from qualms.inference._seeds import (
+    SEED_STREAM,
+    RowSeeds,
+    SeedDraws,
+    draw_seeds,
+    seed_spread,
+)
+from qualms.inference._step_down import (
+    NullDraws,
+    Steps,
+    group_of,
+    normal_score,
+    step_down,
+    student_of,
+)
 from qualms.inference.confidence_set import (
-    ConfidenceSet,
-    JoinedNoise,
-    elimination,
-    joined_noise,
+    RowComparison,
     normal_noise,
-    remaining,
+    spreads_from,
     standard_errors,
 )
-from qualms.inference.interval import joined_spread
 from qualms.scores import Difference
 from qualms.scores.influence import BinGaps, Influence, SmoothGaps
 from qualms.scores.smoothing import crossings, on_grid
@@ -48,14 +57,6 @@ CELLS = 2_600
 """Most cells of the grids of all rows together."""
 
 
-class GapComparison(NamedTuple):
-    """Rows that may have the least error, and the difference of each from the best."""
-
-    group: ConfidenceSet
-    differences: Mapping[str, Difference]
-    """Each row minus the best."""
-
-
 def compare_gaps(
     rows: Mapping[str, Influence | Sequence[Influence]],
     *,
@@ -64,7 +65,7 @@ def compare_gaps(
     seed: int = 0,
     seeds: Mapping[str, Spread] | None = None,
     ranges: "ErrorRanges | None" = None,
-) -> GapComparison:
+) -> RowComparison:
     """Compare errors that are sums of gaps, over the same items in every row.
 
     Repeats of a row are averaged; the contributions of other seeds are independent
@@ -88,30 +89,34 @@ def compare_gaps(
     spreads = [
         _seeds_of(row, name, seeds) for name, row in zip(names, repeats, strict=True)
     ]
-    drawn = _drawn_seeds(spreads, len(noisy[0].repeats[0].noise), seed)
+    rng = np.random.default_rng((seed, SEED_STREAM))
+    drawn = draw_seeds(
+        list(map(RowSeeds, spreads)), len(noisy[0].repeats[0].noise), rng
+    )
     wide = 1.0 - OUTSIDE / len(names)
     ranges = ErrorRanges() if ranges is None else ranges
     errors = [ranges.of(row, design, wide) for row in repeats]
     low, high = np.min(errors, axis=0)
-    order, p, noise = _least(values, noisy, np.linspace(low, high, TRIED), drawn)
+    steps, draws = _least(values, noisy, np.linspace(low, high, TRIED), drawn, level)
     best = int(values.argmin())
-    group = remaining(names, names[best], order, p, level)
     added = [
         _noise_range(row, error_range)
         for row, error_range in zip(noisy, errors, strict=True)
     ]
-    error = standard_errors(noise)[best]
     differences = {
         name: _difference(
             values[[row, best]],
             (added[row], added[best]),
-            float(error[row]),
-            [spreads[place] for place in {row, best} if row != best],
-            level,
+            spread,
+            float(steps.limit[row]),
+            float(steps.p[row]),
+            row in steps.left_out,
         )
-        for row, name in enumerate(names)
+        for row, (name, spread) in enumerate(
+            zip(names, spreads_from(best, draws, len(names)), strict=True)
+        )
     }
-    return GapComparison(group, differences)
+    return RowComparison(group_of(names, best, steps), differences)
 
 
 class ErrorRanges:
@@ -212,26 +217,42 @@ def _least(
     values: Array,
     rows: Sequence[_NoisyRow],
     errors: Array,
-    seeds: JoinedNoise | None,
-) -> tuple[list[int], Array, Array]:
-    """Return the order in which rows leave, their p values, and noise (B, K).
+    seeds: SeedDraws | None,
+    level: float,
+) -> tuple[Steps, NullDraws]:
+    """Return the rows that leave whichever of the common `errors` is the true one.
 
-    The p value is the largest over all common `errors` that are tried.
+    The p values and limits are the largest over all errors that are tried; the draws
+    are those of the last.
     """
-    p, order = np.zeros(len(values)), list[int]()
+    best = int(values.argmin())
+    p, limit = np.zeros((2, len(values)))
+    every: list[Steps] = []
     for error in errors:
         by_row = [row.replicates(float(error)) for row in rows]
         much, little = (np.stack(part, axis=1) for part in zip(*by_row, strict=True))
         added = np.stack([much.mean(axis=0), little.mean(axis=0)]) - error
         noise = np.where(much.std(axis=0) > little.std(axis=0), much, little)
-        order, reached = elimination(
-            values - added.max(axis=0),
-            noise - noise.mean(axis=0),
-            high=values - added.min(axis=0),
-            seeds=seeds,
+        centre = noise - noise.mean(axis=0)
+        draws = NullDraws(
+            noise=centre, items=np.square(standard_errors(centre)), seeds=seeds
         )
-        p = np.maximum(p, reached)
-    return order, p, noise
+        # A row leaves as its least value exceeds the largest value of the best row.
+        gap = (values - added.max(axis=0)) - (values - added.min(axis=0))[best]
+        spreads = spreads_from(best, draws, len(values))
+        variance = np.array([spread.variance for spread in spreads])
+        freedom = np.array([spread.freedom for spread in spreads])
+        score = normal_score(np.maximum(gap, 0.0), variance, variance**2 / freedom)
+        certain = (variance <= 0.0) & (gap > ROUNDING * float(np.abs(values).max()))
+        score = np.where(certain, np.inf, score)
+        score[best] = 0.0
+        every.append(step_down(score, best, draws, level))
+        p = np.maximum(p, every[-1].p)
+        limit = np.maximum(limit, every[-1].limit)
+    gone = tuple(
+        row for row in every[-1].left_out if all(row in each.left_out for each in every)
+    )
+    return Steps(gone, p, limit), draws
 
 
 def _noise_range(row: _NoisyRow, errors: Array) -> tuple[float, float]:
@@ -245,28 +266,26 @@ def _noise_range(row: _NoisyRow, errors: Array) -> tuple[float, float]:
 def _difference(
     values: Array,
     added: tuple[tuple[float, float], tuple[float, float]],
-    error: float,
-    seeds: Sequence[Spread],
-    level: float,
+    spread: Spread,
+    limit: float,
+    p: float,
+    left_out: bool,
 ) -> Difference:
-    """Return the difference of two values, for any possible noise in each."""
+    """Return the difference of two values, for any possible noise in each.
+
+    That both errors are equal is asked more sharply than any other difference, since
+    noise then adds alike to both: 0 lies outside exactly where the row is left out.
+    """
     value = float(values[0] - values[1])
+    error = math.sqrt(spread.variance)
+    if error == 0.0:
+        return Difference(value=value, low=value, high=value, p=p)
     (own_least, own_most), (best_least, best_most) = added
     low, high = value - own_most + best_least, value - own_least + best_most
-    items = Spread(error**2, math.inf, 0)
-    away = student_quantile(level, math.inf) * error
-    if any(part.variance > 0.0 for part in seeds):
-        away = reach(level, (items, *seeds))
-        error = math.sqrt(joined_spread(items, *seeds).variance)
-    if error == 0.0:
-        return Difference(value=value, low=value, high=value, p=float(value == 0.0))
-    nearest = max(low, -high, 0.0) / error
-    return Difference(
-        value=value,
-        low=float(min(low, value) - away),
-        high=float(max(high, value) + away),
-        p=min(1.0, 2.0 * float(ndtr(-nearest))),
-    )
+    away = student_of(limit, spread.freedom) * error
+    low = float(min(low, value) - away)
+    low = max(low, ROUNDING * value) if left_out else min(low, 0.0)
+    return Difference(value=value, low=low, high=float(max(high, value) + away), p=p)
 
 
 def _error_range(row: Sequence[Influence], design: Design, level: float) -> Array:
@@ -312,15 +331,6 @@ def _seeds_of(
     if seeds is not None:
         return seeds[name]
     return seed_spread([influence.value for influence in row])
-
-
-def _drawn_seeds(
-    spreads: Sequence[Spread], replicates: int, seed: int
-) -> JoinedNoise | None:
-    """Simulate the contributions of other seeds to the errors of all rows."""
-    rng = np.random.default_rng((seed, SEED_STREAM))
-    noise = [seed_noise(spread, replicates, rng) for spread in spreads]
-    return joined_noise(noise, np.ones(replicates, np.bool_))
 
 
 def _steps(rows: Sequence[Sequence[Influence]]) -> int:
