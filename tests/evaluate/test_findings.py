@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -9,9 +10,10 @@ import pytest
 from rich.console import Console
 
 from qualms.effects import DecidingNumber, estimates, mean_of, together
-from qualms.evaluate.benchmark_results import BenchmarkResults
+from qualms.evaluate.benchmark_results import BenchmarkResults, Check
 from qualms.evaluate.entry import Curve
 from qualms.evaluate.findings import because, finding_records, published_results
+from qualms.inference import Influence, interval_of
 from qualms.labels import Labelled
 from qualms.report._findings import print_findings, write_findings
 from qualms.results import Result, ResultsTable, result
@@ -110,7 +112,7 @@ def test_no_number_at_all_cannot_tell():
 
 
 def test_all_most_or_any_numbers_must_fit():
-    numbers = [("a", "d", True, 0.1, 0.1), ("b", "d", True, 0.9, 0.1)]
+    numbers = [("a", "d", True, 0.1, 0.1), ("b", "d", True, 0.9, 0.05)]
     numbers.append(("c", "d", True, 0.2, 0.1))
     assert answer(*numbers, of=finding(high=0.5)).answer == "does not hold"
     assert answer(*numbers, of=finding(high=0.5, most=True)).answer == "holds"
@@ -139,13 +141,52 @@ def test_real_data_are_taken_before_simulated_ones_and_never_mixed():
     assert answer(*numbers, of=of).values == pytest.approx({"a": 0.3})
 
 
-def test_numbers_without_an_interval_have_that_of_their_repeats():
+def test_numbers_without_an_interval_decide_nothing():
+    """Two seeds have a spread, and no interval."""
     table = ResultsTable.of(
-        [Result(labels={"row": "a", "score": "s"}, value=0.4, spread=0.2)]
+        [Result(labels={"row": "a", "score": "s"}, value=0.4, spread=0.02)]
     )
     plan = BENCHMARKS["regression"].plan("demo")
-    numbers = estimates({"score": "s"})(BenchmarkResults(plan=plan, table=table))
-    assert numbers["a"] == pytest.approx((0.4, 0.2, 0.6))
+    judged = BenchmarkResults(plan=plan, table=table)
+    number = estimates({"score": "s"})(judged)["a"]
+    assert number.value == 0.4
+    assert math.isnan(number.low)
+    assert math.isnan(number.high)
+    asked = finding(estimates({"score": "s"}), high=0.9)
+    assert Check.of(asked, judged).answer == "cannot be told"
+
+
+def equal_methods(rng, methods, seeds):
+    """Numbers of methods of one truth, with the intervals of their seeds."""
+    common = rng.normal(size=100)
+    numbers = {}
+    for method in map(str, range(methods)):
+        own = math.sqrt(0.6) * common + math.sqrt(0.4) * rng.normal(size=100)
+        values = own.mean() + 0.2 * rng.normal(size=seeds)
+        change = (own - own.mean()) / 100
+        limits = {"scale": "linear", "low": -math.inf, "high": math.inf}
+        repeats = [Influence(value=v, values=change, **limits) for v in values]
+        interval = interval_of(repeats)
+        numbers[method] = DecidingNumber(
+            float(values.mean()), interval.low, interval.high
+        )
+    return numbers
+
+
+@pytest.mark.parametrize(("seeds", "most"), [(2, 0), (3, 12), (5, 12)])
+@pytest.mark.parametrize("enough", [{}, {"most": True}, {"any_row": True}])
+def test_equal_methods_are_rarely_said_to_hold_or_not(seeds, most, enough):
+    """At a limit that is the truth, 5 % of 120 answers are 6; 12 of them have 2 %."""
+    answers = Counter()
+    for sample in range(120):
+        numbers = equal_methods(np.random.default_rng([sample, seeds]), 6, seeds)
+        asked = finding(lambda _, numbers=numbers: numbers, high=0.0, **enough)
+        answers[Check.of(asked, None).answer] += 1
+        gaps = {name: numbers[name] - numbers["0"] for name in "12345"}
+        asked = finding(lambda _, gaps=gaps: gaps, high=0.0, **enough)
+        answers[f"best: {Check.of(asked, None).answer}"] += 1
+    assert answers["best: holds"] + answers["best: does not hold"] <= most
+    assert answers["holds"] + answers["does not hold"] <= most
 
 
 def test_means_and_unions_of_numbers():
@@ -232,4 +273,5 @@ def test_a_roc_curve_decides_the_nhs_standard():
     assert nhs(0.9, (50, 200)).answer == "cannot be told"
     assert nhs(0.9, many, stderr=0.02).answer == "cannot be told"
     assert nhs(0.9, many, repeats=1).answer == "cannot be told"
+    assert nhs(0.9, many, repeats=2).answer == "cannot be told"
     assert nhs(0.9, many).values == pytest.approx({"mc_dropout": 0.9})

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from statistics import NormalDist
 from typing import Literal, NamedTuple
 
 from qualms.effects import DecidingNumber
@@ -16,6 +17,10 @@ from qualms.study import Benchmark, Expectation, Line, Preset, RunPlan, Variant
 
 _ROUNDING = 1e-9
 """Largest rounding error of differences of printed numbers."""
+
+
+_LEVEL = 0.95
+_NORMAL = NormalDist()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,12 +94,16 @@ class Check:
     def fits(self, number: DecidingNumber) -> bool:
         """Return whether the interval of a number lies between the limits."""
         low, high = self.expectation.low, self.expectation.high
-        return low - _ROUNDING <= number.low and number.high <= high + _ROUNDING
+        # Where some of the numbers are enough, one too many must not fit by chance.
+        ends = _widened(number, len(self.values) - self._enough + 1)
+        return low - _ROUNDING <= ends.low and ends.high <= high + _ROUNDING
 
     def misses(self, number: DecidingNumber) -> bool:
         """Return whether no part of the interval lies between the limits."""
         low, high = self.expectation.low, self.expectation.high
-        return number.high < low - _ROUNDING or number.low > high + _ROUNDING
+        # Where all must fit, none of them must miss by chance.
+        ends = _widened(number, self._enough)
+        return ends.high < low - _ROUNDING or ends.low > high + _ROUNDING
 
     @property
     def _enough(self) -> int:
@@ -103,6 +112,16 @@ class Check:
             return 1
         count = len(self.values)
         return count // 2 + 1 if self.expectation.most else count
+
+
+def _widened(number: DecidingNumber, numbers: int) -> DecidingNumber:
+    """Return a number with an interval that holds for so many at once (Bonferroni)."""
+    one = 0.5 - _LEVEL / 2.0
+    wider = _NORMAL.inv_cdf(one / max(1, numbers)) / _NORMAL.inv_cdf(one)
+    value, low, high = number
+    return DecidingNumber(
+        value, value - wider * (value - low), value + wider * (high - value)
+    )
 
 
 class Cost(NamedTuple):

@@ -56,7 +56,7 @@ def influence_difference(
         net_of(spread, seen_by_items(row, spread, design))
         for row, spread in zip(rows, (one, other), strict=True)
     ]
-    spread = paired_spread(*rows, added, design=design)
+    spread = paired_spread(rows[0], rows[1], added, design=design)
     error = math.sqrt(spread.variance)
     if max(abs(value), error) <= ROUNDING * float(np.abs(values[0]).max()):
         return Difference(value=0.0, low=0.0, high=0.0, p=1.0)

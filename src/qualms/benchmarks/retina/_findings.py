@@ -80,7 +80,7 @@ def _at_standard(curve: "Curve", repeats: int) -> DecidingNumber:
     value, left, right = np.interp(
         [place, place - 0.05, place + 0.05], curve.x, curve.y
     )
-    if curve.stderr is None or repeats < 2:  # one repeat says nothing of other seeds
+    if curve.stderr is None or repeats < 3:  # two seeds do not show how others vary
         return DecidingNumber(float(value))
     slope = (right - left) / 0.1
     of_items = value * (1 - value) / max(positives, 1)
