@@ -27,6 +27,8 @@ from qualms.inference import (
     Design,
     Influence,
     Spread,
+    far_apart,
+    far_seeds,
     few_seeds,
     interval_of,
     left_out_spread,
@@ -77,6 +79,8 @@ class Estimated(NamedTuple):
     """Spread of the mean over repeats due to seeds."""
     few: str = ""
     """Reason why the runs do not show this spread; '' if they do, or for one run."""
+    far: bool = False
+    """True if they do not since some of them lie far from the others."""
 
     @property
     def entry(self) -> Entry:
@@ -111,6 +115,9 @@ def estimated(
     designs = Designs(repeats[0].design)
     seeds = _seeds_of_columns(columns, pools)
     with shared_sorts():
+        seeds = [
+            _without_far(*each, designs) for each in zip(columns, seeds, strict=True)
+        ]
         intervals = _intervals(columns, seeds, designs, options)
     resampled = {
         number: entries
@@ -135,6 +142,11 @@ def estimated(
 class _Seeds(NamedTuple):
     spread: Spread
     few: str = ""
+    far: bool = False
+    """True if some seeds lie far from the others, rather than being too few."""
+    runs: Sequence[float] = ()
+    """The values of single runs that a pool, judged without each of them, stands for;
+    () where its values are those of the repeats."""
 
 
 _FEW = Spread(0.0, 1.0, 2)
@@ -178,7 +190,10 @@ def _seeds(
         return _Seeds(_FEW, FEW_POOLS)
     if left_out:
         if all(math.isfinite(value) for pool in left_out for value in pool):
-            return _Seeds(left_out_spread(left_out))
+            (pool, size) = left_out[0], len(left_out[0])
+            # The jackknife's pseudo-values, but for a constant.
+            runs = [(1 - size) * value for value in pool] if len(left_out) == 1 else ()
+            return _Seeds(left_out_spread(left_out), runs=runs)
         return _Seeds(_FEW, NOT_LEFT_OUT)
     if len(runs) == 1:
         return _Seeds(ONE_RUN) if size == 1 else _Seeds(_FEW, FEW_MEMBERS.format(size))
@@ -186,6 +201,20 @@ def _seeds(
     if few_seeds(spread):
         return _Seeds(spread, FEW_SEEDS if size == 1 else FEW_POOLS)
     return _Seeds(spread)
+
+
+def _without_far(
+    entries: tuple[Entry, ...], seeds: _Seeds, designs: "Designs"
+) -> _Seeds:
+    """Return `seeds` with a reason for no interval where some lie far from others."""
+    values = seeds.runs or [entry.value for entry in entries]
+    if seeds.few or len(values) < 3 or not all(map(math.isfinite, values)):
+        return seeds
+    if not far_seeds(values, 0.0):
+        return seeds
+    design = designs.of(entries[0].index)
+    reason = far_apart(values, influences_of(entries), design)
+    return seeds._replace(few=reason, far=bool(reason))
 
 
 def _intervals(
@@ -244,6 +273,7 @@ def _estimated(
         why=undefined[0] if undefined else "",
         seeds=seeds.spread,
         few=seeds.few,
+        far=seeds.far,
     )
 
 

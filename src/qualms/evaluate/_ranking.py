@@ -54,6 +54,9 @@ class Rival(NamedTuple):
     """Spread of the value due to seeds."""
     few: str = ""
     """Reason why the runs do not show this spread; '' if they do, or for one run."""
+    far: bool = False
+    """True if they do not since some of them lie far from the others: it is left out of
+    the ranking, and the others are ranked."""
     made_by: str = ""
     """A word that rivals of the same runs share; '' for one with runs of its own."""
     by_run: tuple[float, ...] = ()
@@ -81,7 +84,11 @@ def rankings(
     ranked: dict[K, Ranking] = {}
     resampled: dict[K, list[Rival]] = {}
     for key, everyone in columns.items():
-        rivals = [rival for rival in everyone if _able(rival)]
+        able = [rival for rival in everyone if _able(rival)]
+        rivals = [rival for rival in able if not rival.far]
+        if len(rivals) < 2 <= len(able):
+            ranked[key] = uncompared(able, next(r.few for r in able if r.far))
+            continue
         sizes = {len(rival.entries[0].index) for rival in rivals}
         if len(rivals) < 2 or len(sizes) > 1:  # fitted on other validation items
             continue

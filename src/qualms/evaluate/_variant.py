@@ -452,6 +452,7 @@ def _rivals(
                 number.replicates,
                 number.seeds,
                 number.few,
+                number.far,
             )
             columns.setdefault(_column(judged.line, number), []).append(rival)
     return columns

@@ -82,6 +82,7 @@ def uncertainty_rankings(
                 number.replicates,
                 number.seeds,
                 number.few,
+                number.far,
                 made_by=one.row,
                 by_run=number.values,
             )

@@ -22,6 +22,13 @@ FEWEST_FREEDOM = 2.0
 row cover 88 %."""
 ONE_RUN = Spread(0.0, math.inf, 1)
 """The spread of a single run, which shows nothing about others."""
+FAR = 6.0
+"""Robust deviations from the median beyond which a seed lies far from the others."""
+NORMAL_MAD = 1.4826
+"""Standard deviations of a normal distribution in median absolute deviations."""
+UNCERTAIN = {3: 3.0, 4: 2.0, 5: 1.5}
+"""Factor on the median absolute deviation of so few seeds: two of three normal ones
+often lie close together by chance."""
 LENT = 2.0
 """Degrees of freedom that rows of a table lend each other. With more, methods whose
 seeds vary unlike the others' are excluded too often."""
@@ -90,6 +97,22 @@ def left_out_spread(values: Iterable[ArrayLike]) -> Spread:
 def few_seeds(spread: Spread) -> bool:
     """Return whether there are several runs, but too few to estimate their spread."""
     return not math.isinf(spread.freedom) and spread.freedom < FEWEST_FREEDOM
+
+
+def far_seeds(values: ArrayLike, item_error: float) -> int:
+    """Return how many seeds lie far from the others, such as runs that collapsed.
+
+    Far is more than `FAR` robust deviations from the median: of the median absolute
+    deviation, which few seeds make uncertain, or of `item_error`, the standard error of
+    a single run by its items, where seeds differ by less.
+
+    >>> far_seeds([0.80, 0.81, 0.82, 0.81, 0.31], 0.01)
+    1
+    """
+    array = np.asarray(values, dtype=np.float64)
+    away = np.abs(array - np.median(array))
+    deviation = NORMAL_MAD * UNCERTAIN.get(len(array), 1.0) * float(np.median(away))
+    return int((away > FAR * max(deviation, item_error)).sum())
 
 
 def reach(level: float, parts: Iterable[Spread]) -> float:

@@ -26,7 +26,7 @@ from qualms.inference._gaps import (
     filled,
     smooth_ends,
 )
-from qualms.inference._seeds import few_seeds, reach, seed_spread
+from qualms.inference._seeds import far_seeds, few_seeds, reach, seed_spread
 from qualms.inference._shares import (
     effective_size,
     exact_interval,
@@ -53,6 +53,10 @@ from qualms.scores.influence import (
 
 RARE = "exact binomial bound of the share of wrong items, of which there are few"
 FEW_SEEDS = "2 seeds do not show how far others may lie: 3 or more would"
+FAR_SEEDS = (
+    "{} of {} seeds {} far from the others (more than 6 robust deviations), so that "
+    "there is only the range of the seeds, and no rank among other rows"
+)
 EXACT = "exact binomial bound: the score stands at the end of its range"
 METHOD: dict[Scale, str] = {
     "share": "Wilson's interval",
@@ -152,12 +156,34 @@ def interval_of(
     if refused:
         return no_interval(refused)
     if seeds is None:
-        seeds = seed_spread([repeat.value for repeat in repeats])
-    if few_seeds(seeds):
-        return no_interval(FEW_SEEDS)
+        values = [repeat.value for repeat in repeats]
+        seeds, refused = seed_spread(values), far_apart(values, repeats, design)
+    if refused or few_seeds(seeds):
+        return no_interval(refused or FEW_SEEDS)
     if any(repeat.construction is not None for repeat in repeats):
         return _from_constructions(repeats, design, level, seeds)
     return _from_influence(repeats, design, level, seeds)
+
+
+def far_apart(
+    values: Sequence[float],
+    repeats: Sequence[Influence],
+    design: Design | None = None,
+) -> str:
+    """Return why seeds of these values have no interval; '' where none lies far away.
+
+    `repeats` are the influences from which the error by items is taken: that of the
+    repeat in the middle.
+    """
+    if len(values) < 3 or not repeats or not far_seeds(values, 0.0):
+        return ""
+    middle = sorted(repeats, key=lambda repeat: repeat.value)[len(repeats) // 2]
+    alone = interval_of(middle, design=design)
+    # nan, where the items have no interval, is further than any seed.
+    error = (alone.high - alone.low) / 2.0 / student_quantile(0.95, math.inf)
+    far = far_seeds(values, error if math.isfinite(error) else math.inf)
+    lies = "lies" if far == 1 else "lie"
+    return FAR_SEEDS.format(far, len(values), lies) if far else ""
 
 
 def no_interval(reason: str) -> ConfidenceInterval:

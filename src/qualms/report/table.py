@@ -41,7 +41,8 @@ class TableCell:
     covers: str = ""
     """Coverage of its interval, as in `Result.covers`."""
     seeds: tuple[float, float] | None = None
-    """The least and the most of its seeds, where these are too few for an interval."""
+    """The least and the most of its seeds, where these are too few, or too far apart,
+    for an interval."""
     remark: str = ""
     """Why there is no published number, or a misprint of it."""
     text: str = ""
@@ -329,7 +330,10 @@ def _ranges(cells: Sequence[TableCell], level: float) -> Iterable[str]:
     if any(cell.bounded for cell in cells):
         yield f"Ranges are {level:.0%} intervals."
     if any(cell.seeds is not None for cell in cells):
-        yield "[ ] is the range of seeds that are too few to say how far others lie."
+        yield (
+            "[ ] is the range of seeds that are too few, or too far apart, to say how"
+            " far others lie."
+        )
 
 
 def _compared(cells: Iterable[TableCell], spread: str) -> str:

@@ -57,7 +57,7 @@ def test_seeds_that_carry_no_interval_have_a_bracket_and_a_sentence():
     page = html(table(cell(92, seeds=(91, 93), no_interval="2 seeds are too few")))
     assert re.search(r'<path d="M4.0,2v5M88.0,2v5">', page)
     assert "[91.00-93.00]" in page
-    assert "too few to say how far others lie" in page
+    assert "too few, or too far apart, to say how far others lie" in page
 
 
 def test_undefined_numbers_say_why():
