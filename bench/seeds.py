@@ -40,7 +40,6 @@ from qualms.inference import (
     interval_of,
     left_out_spread,
     sampling_design,
-    seed_noise,
     seed_spread,
 )
 from qualms.spec import pools as drawn_pools
@@ -182,7 +181,6 @@ def quantiles(rule, variance, freedom, rng):
     observed = variance[:, None, :].astype(np.float32)
     true, seen = observed, observed
     if rule == "now":
-        # As `qualms.inference.seed_noise` draws them.
         true = observed / np.sqrt(_chisquare(freedom, shape, rng))
         seen = true * _chisquare(freedom, shape, rng)
     drawn = _largest(
@@ -301,11 +299,10 @@ def count_judged(clustered: bool, seeds: int, s: float, samples: int) -> dict:
             interval = interval_of(rows[str(row)], design=design)
             covered += (interval.low <= 0.0 <= interval.high) / ITEM_ROWS
         drawn = influence_replicates(rows, design=design, replicates=500, seed=sample)
-        noise = {name: seed_noise(each, 500, rng) for name, each in spreads.items()}
         values = {
             name: float(np.mean([i.value for i in r])) for name, r in rows.items()
         }
-        group = confidence_set(values, drawn, better="lower", seeds=noise)
+        group = confidence_set(values, drawn, better="lower", seeds=spreads)
         excluded += len(group.members) < ITEM_ROWS
     return {"excluded": excluded / samples, "covered": covered / samples}
 
@@ -439,13 +436,10 @@ def _group(name, better, influences, seeds, design, sample):
         by_name = dict(zip(influences, seeds, strict=True))
         return compare_gaps(influences, design=design, seed=sample, seeds=by_name).group
     drawn = influence_replicates(influences, design=design, replicates=500)
-    rng = np.random.default_rng(sample)
-    noise = {
-        row: None if spread is None else seed_noise(spread, 500, rng)
-        for row, spread in zip(influences, seeds, strict=True)
-    }
+    pairs = zip(influences, seeds, strict=True)
+    spreads = {row: spread for row, spread in pairs if spread is not None}
     values = {row: influence.value for row, influence in influences.items()}
-    return confidence_set(values, drawn, better=better, seeds=noise)
+    return confidence_set(values, drawn, better=better, seeds=spreads)
 
 
 def pools_table(

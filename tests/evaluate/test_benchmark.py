@@ -428,10 +428,25 @@ def test_tie_groups_hold_the_row_nearest_to_the_level(made):
     column = results.table.where(subset="test", score="coverage", alpha=0.1)
     tied = [row.labels["row"] for row in column if row.tied]
     assert tied == ["gaussian_gmm"]
-    for row in results.table.where(row="gaussian_gmm"):
+    for row in results.table.where(row="gaussian_gmm", subset="test"):
         if row.labels["score"] != "coverage":
             assert not row.tied
             assert np.isnan(row.difference)
+
+
+def test_scores_that_selection_cannot_change_have_one_mark(made):
+    plan = part_of(TINY, variants=("cells_tails",), rows=(*FIVE, "gaussian_gmm"))
+    results = judge_plan(plan, made, options=ScoreOptions(resamples=500))
+    marks = []
+    for score in ("mae", "interval_length"):
+        for row in results.table.where(row="gaussian_gmm", subset="val", score=score):
+            labels = {n: row.labels[n] for n in ("variant", "subset", "score", "alpha")}
+            base = results.table.at(**labels, row="gaussian")
+            assert row.value == base.value
+            assert row.tied == base.tied
+            assert row.no_winner == base.no_winner
+            marks.append((row.tied, row.no_winner))
+    assert marks
 
 
 def test_every_ranked_column_has_a_best_row_and_differences_from_it(judged):

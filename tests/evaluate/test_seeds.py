@@ -335,3 +335,18 @@ def test_normal_seeds_are_rarely_far_apart():
     for seeds in (3, 4, 5, 6, 10):
         far = sum(far_seeds(3.0 * rng.normal(size=seeds), 1.0) > 0 for _ in range(500))
         assert far <= 25
+
+
+def test_rows_of_the_same_predictions_have_the_same_mark():
+    """Such as MAE of a method, which choosing the items to answer cannot change."""
+    for sample in range(40):
+        rng = np.random.default_rng(sample)
+        one, other, third = equal_rows(rng, 3, 3, 2.0)
+        worse = [
+            judged(r.entries[0].value + 0.45, r.entries[0].influence().values)
+            for r in other
+        ]
+        ranking = ranked([worse, one, worse, third, worse, one])
+        members = set(ranking.group.members)
+        assert members >= {"1", "5"} or not members & {"1", "5"}
+        assert members >= {"0", "2", "4"} or not members & {"0", "2", "4"}

@@ -103,7 +103,8 @@ def test_a_terminal_says_why_cells_are_empty_and_what_the_table_is_of():
 def test_the_best_is_marked_in_every_form(tmp_path):
     written_table = table(columns=1)
     assert "93.0 91.7–94.1●" in shown(written_table, 100)  # noqa: RUF001 - as printed
-    assert r"$\mathbf{93.0 \pm 0.4}$\,$^{\bullet}$" in latex_table(written_table)
+    best = r"$\mathbf{93.0}$ {\scriptsize 91.7--94.1}\,$^{\bullet}$"
+    assert best in latex_table(written_table)
     assert "●</span> <b>93.0 ± 0.4</b>" in html_table(written_table)
     with write_table_csv(written_table, tmp_path / "t.csv").open(
         encoding="utf-8"
@@ -182,6 +183,23 @@ def test_control_characters_are_visible_in_latex():
     text = latex_table(table(label="A\x00B\x1b[1mC\x7fD\x9b\xadE\xa0F|G"))
     assert r"A?B?[1mC?D??E F\textbar{}G" in text
     check_latex(text)
+
+
+def test_latex_has_the_ranges_of_its_caption_and_no_spread_of_two_seeds():
+    bounded = latex_table(table(columns=1, published=False))
+    assert "Ranges are 95\\% intervals." in bounded
+    assert r"{\scriptsize 91.7--94.1}" in bounded
+    assert r"\pm" not in bounded
+    two = TableCell(mean=93.0, spread=0.0, repeats=2, seeds=(93.0, 93.0))
+    two = replace(two, released=Summary(92.9, 0.0))
+    few = table(columns=1, published=False)
+    few = replace(few, lines=(replace(few.lines[0], cells=(two,)),))
+    for released in (False, True):
+        columns = (replace(few.columns[0], released=released),)
+        text = latex_table(replace(few, columns=columns))
+        assert r"\pm" not in text
+        assert "standard error" not in text
+        assert ("[93.0--93.0]" in text) != released
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX here")

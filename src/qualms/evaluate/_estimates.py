@@ -190,10 +190,10 @@ def _seeds(
         return _Seeds(_FEW, FEW_POOLS)
     if left_out:
         if all(math.isfinite(value) for pool in left_out for value in pool):
-            (pool, size) = left_out[0], len(left_out[0])
             # The jackknife's pseudo-values, but for a constant.
-            runs = [(1 - size) * value for value in pool] if len(left_out) == 1 else ()
-            return _Seeds(left_out_spread(left_out), runs=runs)
+            pool = left_out[0] if len(left_out) == 1 else ()
+            by_run = [(1 - len(pool)) * value for value in pool]
+            return _Seeds(left_out_spread(left_out), runs=by_run)
         return _Seeds(_FEW, NOT_LEFT_OUT)
     if len(runs) == 1:
         return _Seeds(ONE_RUN) if size == 1 else _Seeds(_FEW, FEW_MEMBERS.format(size))

@@ -104,7 +104,8 @@ def _body(table: Table, places: list[int]) -> Iterator[str]:
 def _cell(table: Table, line: TableLine, place: int) -> str:
     cell, column = table.shown(place, line), table.columns[place]
     decimals = column.decimals
-    number = text(cell.text or with_spread(cell.mean, cell.spread, decimals))
+    spread = cell.spread if cell.seeds is None else math.nan
+    number = text(cell.text or with_spread(cell.mean, spread, decimals))
     if cell.best:
         number = f"<b>{number}</b>"
     if cell.tied:

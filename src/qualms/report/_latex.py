@@ -4,7 +4,14 @@ import math
 from collections.abc import Iterator
 
 from qualms.report.figures import Drawing
-from qualms.report.table import Table, TableCell, TableLine, legend, with_spread
+from qualms.report.table import (
+    Table,
+    TableCell,
+    TableLine,
+    interval_text,
+    legend,
+    with_spread,
+)
 
 _WIDE = 9
 """Columns beside each other; more of them go on below."""
@@ -94,7 +101,15 @@ def escaped(text: str) -> str:
 def _caption(table: Table) -> str:
     notes = " ".join(table.every_note)
     about = f" ({table.about})" if table.about else ""
-    return " ".join(filter(None, (f"{table.title}{about}.", notes, *legend([table]))))
+    shown = [table.shown(at, ln) for ln in table.lines for at in table.filled()]
+    spreads = any(_with_spread(cell) for cell in shown)
+    read = legend([table], spreads=spreads)
+    return " ".join(filter(None, (f"{table.title}{about}.", notes, *read)))
+
+
+def _with_spread(cell: TableCell) -> bool:
+    """Return whether a spread stands beside a number: not where a range does."""
+    return math.isfinite(cell.spread) and not cell.bounded and cell.seeds is None
 
 
 def _blocks(table: Table) -> list[list[int]]:
@@ -150,11 +165,14 @@ def _ours(table: Table, line: TableLine, place: int) -> str:
     if cell.text:
         return escaped(cell.text)
     decimals = table.columns[place].decimals
-    text = with_spread(cell.mean, cell.spread, decimals, sign=r" \pm ")
+    spread = cell.spread if _with_spread(cell) else math.nan
+    text = with_spread(cell.mean, spread, decimals, sign=r" \pm ")
     if math.isnan(cell.mean):
         return "--"
     text = text.replace("inf", r"\infty")
     text = rf"$\mathbf{{{text}}}$" if cell.best else f"${text}$"
+    if interval := interval_text(cell, decimals):
+        text += rf" {{\scriptsize {escaped(interval)}}}"
     return text + (r"\,$^{\bullet}$" if cell.tied else "")
 
 

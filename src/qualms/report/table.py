@@ -166,7 +166,9 @@ class Table:
         if not self.columns[place].released:
             return cell
         released = cell.released or Summary(math.nan, math.nan)
-        return TableCell(mean=released.mean, spread=released.std)
+        # Few seeds do not show how far others lie, by whichever rule they are scored.
+        spread = released.std if cell.seeds is None else math.nan
+        return TableCell(mean=released.mean, spread=spread)
 
     def filled(self) -> list[int]:
         """Return the places of the columns that have a number in some line."""

@@ -97,9 +97,6 @@ def _entries(
     )
     assert corrected is not None
     everyone = np.arange(sum(len(split.target) for split in items))
-    # Selection does not change validation scores, so only the base row is ranked by
-    # them.
-    selects = bool(line.settings.get("select"))
     for column, ((split, name), score) in enumerate(SCORES.items()):
         influence = influences.get(f"{split}_{name}")
         yield Entry(
@@ -113,7 +110,7 @@ def _entries(
             why="no test item is accepted",
             no_interval="" if influence else NOT_FOLLOWED,
             aim=1 - _alpha(line) if name == "coverage" else None,
-            ranked=(split, name) in RANKED and not (selects and split == "val"),
+            ranked=(split, name) in RANKED,
         )
 
 
