@@ -652,6 +652,7 @@ def _gaps_table(lines: list[dict]) -> str:
 def _few_table(lines: list[dict]) -> str:
     """Coverage of samples of few items or errors, those without interval, and width."""
     found: dict[tuple[str, str], dict[int, list[float]]] = {}
+    raw: dict[tuple[str, str, int], list] = {}
     for line in lines:
         if line["task"][0] != "few":
             continue
@@ -661,6 +662,13 @@ def _few_table(lines: list[dict]) -> str:
             cell = cells.setdefault(int(size), [0.0] * 4)
             added = (int(block), count[0], count[1], count[3])
             cells[int(size)] = [a + b for a, b in zip(cell, added, strict=True)]
+            key = label, name.removeprefix(FEWER), int(size)
+            raw.setdefault(key, []).extend(line["found"].get("raw", {}).get(label, []))
+    for (label, name, size), drawn in raw.items():
+        if drawn:
+            value, low, high = np.array(drawn, dtype=float).T
+            held = (low <= value.mean()) & (value.mean() <= high)
+            found[label, name][size][2] = float(held.sum())
     rows = ["|Score|Population|n|Samples|No interval, %|Covered, %|Width|", "|---" * 7]
     rows[1] += "|"
     for (label, name), cells in sorted(found.items()):

@@ -5,7 +5,7 @@ come from a very large sample, or are known: a calibrated model has no error.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -25,6 +25,7 @@ from qualms.inference import (
     referral_influence,
     sampling_design,
 )
+from qualms.scores.retrieval import retrieved
 
 Items = dict[str, np.ndarray]
 Rng = np.random.Generator
@@ -561,6 +562,153 @@ FEW: dict[str, Population] = {
     ),
 }
 """Models that are seldom wrong, and samples of few items."""
+
+
+# ------------------------------------------------------- clusters, skew and neighbours
+
+
+def hospitals(n: int, rng: Rng, *, alike: float, skewed: bool = False) -> Items:
+    """Items of clusters of 20, whose targets and errors are `alike` by that much."""
+    count = n // 20
+    cluster = np.repeat(np.arange(count), 20)
+
+    def drawn() -> np.ndarray:
+        common = rng.standard_normal(count)
+        if skewed:
+            common = rng.exponential(1.0, count) - 1.0
+        own = rng.standard_normal(len(cluster))
+        return np.sqrt(alike) * common[cluster] + np.sqrt(1.0 - alike) * own
+
+    y = (drawn() > 0.0).astype(int)
+    logit = (2 * y - 1) * (1.6 + 1.4 * drawn() * (1 - 2 * skewed))
+    error = np.abs(1.0 + drawn()) * np.exp(0.3 * rng.standard_normal(len(cluster)))
+    return binary(expit(logit), y) | {
+        "cluster": cluster,
+        "error": error,
+        "zero": np.zeros(len(error)),
+    }
+
+
+def saturated(n: int, rng: Rng, *, shares: float = 0.5) -> Items:
+    """An over-confident network: 1.5 % of its items lie on the wrong side."""
+    y = (rng.random(n) < shares).astype(int)
+    return binary(expit(4.3 * (8.7 * (y - 0.5) + 2.0 * rng.standard_normal(n))), y)
+
+
+def right_share(n: int, rng: Rng, *, share: float) -> Items:
+    right = rng.random(n) < share
+    return {"called": right, "positive": np.ones(n, np.bool_)}
+
+
+def graded(n: int, rng: Rng) -> Items:
+    """Dice with a long tail of failures, and an uncertainty that knows of it."""
+    hard = rng.gamma(1.5, 1.0, n)
+    dice = np.clip(1.0 - 0.6 * rng.beta(1.0, 6.0, n) * (1.0 + hard), 0.0, 1.0)
+    dice[rng.random(n) < 0.05] = 0.0
+    return {"dice": dice, "risk": 1.0 - dice, "u": hard + 0.6 * rng.standard_normal(n)}
+
+
+def neighbours(n: int, rng: Rng, *, classes: int) -> Items:
+    """Embeddings of classes with heavy noise, in 8 dimensions."""
+    centre = np.random.default_rng(7).standard_normal((classes, 8))
+    y = rng.integers(classes, size=n)
+    noise = 0.8 * np.exp(0.4 * rng.standard_normal(n))
+    embedding = centre[y] + noise[:, None] * rng.standard_normal((n, 8))
+    # Items that are each other's nearest are one unit of R@k, as `qualms score` takes.
+    return {"embedding": embedding, "y": y, "cluster": retrieved(embedding, y).unit}
+
+
+def many_classes(n: int, rng: Rng, *, skew: float = 0.0) -> Items:
+    """A hundred classes, of other difficulty and, by `skew`, of other size."""
+    weight = np.exp(-skew * np.linspace(0.0, 1.0, 100))
+    y = rng.choice(100, size=n, p=weight / weight.sum())
+    hard = rng.exponential(1.0, n)[:, None]
+    logit = rng.standard_normal((n, 100)) * (0.6 + 0.4 * hard)
+    logit[np.arange(n), y] += 3.0 * (0.6 + 0.4 * np.linspace(0.0, 1.0, 100))[y]
+    return {"probs": softmax(logit, axis=1), "y": y}
+
+
+def alone(case: Case) -> Case:
+    """The case without clusters."""
+
+    def interval(items: Items) -> ConfidenceInterval:
+        return case.interval({k: v for k, v in items.items() if k != "cluster"})
+
+    return replace(case, interval=interval)
+
+
+CLUSTERED = (
+    scored("Accuracy", scores.accuracy, "probs", "y", share=True),
+    scored("Balanced accuracy", scores.balanced_accuracy, "probs", "y"),
+    scored("MCC", scores.mcc, "probs", "y"),
+    scored("NLL", scores.nll, "probs", "y"),
+    scored("Brier", scores.brier, "probs", "y"),
+    scored("ECE", scores.ece, "probs", "y"),
+    scored("AURC", scores.aurc, "risk", "u"),
+    scored("E-AURC", scores.eaurc, "risk", "u"),
+    scored("AUROC", scores.auroc, "probs", "positive"),
+    scored("AP", scores.average_precision, "probs", "positive"),
+    scored("FPR95", scores.fpr_at_tpr, "probs", "positive", share=True),
+    scored("Calibration slope", scores.calibration_slope, "probs", "positive"),
+    scored("Calibration intercept", scores.calibration_intercept, "probs", "positive"),
+    scored("MAE", scores.mae, "error", "zero"),
+)
+LINE = CLUSTERED[-3:-1]
+SMALL_LOSSES = (
+    *(REGRESSION[place] for place in (0, 3, 4, 7, 8, 9)),
+    scored("Pinball", scores.pinball, "lower", "target", level=0.05),
+)
+OF_NEIGHBOURS = (
+    alone(scored("MAP@R", scores.map_at_r, "embedding", "y")),
+    scored("R@1", partial(scores.recall_at_k, k=1), "embedding", "y", share=True),
+    scored("R@5", scores.recall_at_k, "embedding", "y", share=True),
+)
+SHARE = (scored("Share", scores.sensitivity, "called", "positive", share=True),)
+OVER_CLASSES = (
+    scored("Macro F1", scores.macro_f1, "probs", "y"),
+    scored("Macro AUROC", scores.macro_auroc, "probs", "y"),
+)
+_clusters = partial(Population, sizes=(60, 200, 400, 1_000), truth_items=800_000)
+_small = partial(Population, sizes=(12, 30, 100, 300), truth_items=400_000)
+_near = partial(Population, truth_items=200, relative=True)
+FEW |= {
+    f"clusters of 20, alike {alike}{', skewed' * skewed}": _clusters(
+        partial(hospitals, alike=alike, skewed=skewed), CLUSTERED
+    )
+    for alike in (0.3, 0.8)
+    for skewed in (False, True)
+}
+FEW |= {
+    "saturated": _small(saturated, LINE),
+    "saturated, 20 % positives": _small(partial(saturated, shares=0.2), LINE),
+    "small regression": _small(regression, SMALL_LOSSES),
+    "small regression, t3 errors": _small(
+        partial(regression, freedom=3.0), SMALL_LOSSES
+    ),
+    "small segmentation": _small(segmentation, SEGMENTATION),
+    "graded, skewed": _small(graded, (SEGMENTATION[0], *SEGMENTATION[4:])),
+    "10 classes of neighbours": _near(
+        partial(neighbours, classes=10), OF_NEIGHBOURS, sizes=(60, 300)
+    ),
+    "40 classes of neighbours": _near(
+        partial(neighbours, classes=40), OF_NEIGHBOURS, sizes=(300,)
+    ),
+    "100 classes": Population(
+        many_classes, OVER_CLASSES, sizes=(400, 500, 1_000), truth_items=200_000
+    ),
+    "100 classes of other sizes": Population(
+        partial(many_classes, skew=2.0),
+        OVER_CLASSES,
+        sizes=(500, 1_000),
+        truth_items=200_000,
+    ),
+}
+FEW |= {
+    f"share {share}": Population(
+        partial(right_share, share=share), SHARE, sizes=(12, 30, 100, 300)
+    )
+    for share in (0.9, 0.97, 0.99, 0.995, 0.999)
+}
 
 
 def equal_rows(kind: str, rows: int, n: int, rng: Rng) -> Items:

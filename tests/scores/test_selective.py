@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
+from qualms import scores
+from qualms.inference import influence_of, interval_of
 from qualms.scores.as_published import values
 from qualms.scores.selective import (
     augrc,
@@ -210,3 +212,22 @@ def test_areas_of_the_specification():
     tied = np.round(2 * uncertainty) / 2
     assert threshold_aurc(risk, tied) == pytest.approx(0.40905, abs=5e-6)
     assert aurc(risk, tied) == pytest.approx(0.545, abs=5e-4)
+
+
+def test_graded_risks_of_few_items_give_excess_risk_no_interval():
+    rng = np.random.default_rng(0)
+    hard = rng.standard_normal(200)
+    risk = rng.beta(2.0, 6.0, 200)
+    for score in (scores.aurc, scores.augrc):
+        assert not interval_of(influence_of(score, risk[:30], hard[:30])).reason
+    few = interval_of(influence_of(scores.eaurc, risk[:199], hard[:199]))
+    assert "fewer than 200 items" in few.reason
+    assert not interval_of(influence_of(scores.eaurc, risk, hard)).reason
+
+
+def test_the_area_of_skewed_losses_has_half_the_degrees_of_freedom():
+    risk = np.random.default_rng(1).exponential(1.0, 40)
+    influence = influence_of(scores.aurc, risk, np.arange(40.0))
+    errors = influence_of(scores.aurc, (risk > 1.0).astype(float), np.arange(40.0))
+    assert influence.skewed
+    assert not errors.skewed

@@ -130,7 +130,7 @@ def estimated(
             entries,
             intervals[number]
             or _by_replicates(
-                entries, replicates.get(number), seeds[number].spread, options
+                entries, replicates.get(number), seeds[number].spread, designs, options
             ),
             replicates.get(number),
             seeds[number],
@@ -343,8 +343,12 @@ def _by_replicates(
     entries: Sequence[Entry],
     replicates: Array | None,
     seeds: Spread,
+    designs: Designs,
     options: ScoreOptions,
 ) -> ConfidenceInterval:
+    few = designs.of(entries[0].index).why_too_few()
+    if few:
+        return no_interval(few)
     if replicates is None:
         resampled = entries[0].resampled is not None
         return no_interval(FEW if resampled and not options.resamples else UNKNOWN)

@@ -225,10 +225,11 @@ def calibration_band(
     """Return the share of positive items by P(y=1), with pointwise 95 % intervals.
 
     The intervals are Wilson's for the effective number of items, from the standard
-    error of the curve over clusters; nan where there are too few items.
+    error of the curve over clusters; nan where there are too few items or clusters.
     """
     share, low, high = np.full((3, len(CALIBRATION_GRID)), np.nan)
     outcome = positive.astype(np.float64)
+    few_clusters = bool(design.why_too_few())
     for place, local in enumerate(local_shares(prob, positive, CALIBRATION_GRID)):
         if local is None:
             continue
@@ -243,6 +244,8 @@ def calibration_band(
         alike = likely / max(float(np.square(error).sum()), 1e-300)
         size = np.array([min(alike, most) if likely > 1e-12 else most])
         share[place] = rate
+        if few_clusters:
+            continue
         low[place], high[place] = np.concatenate(
             wilson_ends(share[place : place + 1], size, Z)
         )

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms import scores
-from qualms.arrays import Array, Index
+from qualms.arrays import Index
 from qualms.evaluate.subsets import known_items
 from qualms.predictions import Predictions
 from qualms.scores.retrieval import Retrieved, retrieved
@@ -44,25 +44,12 @@ def retrieved_items(
         arrays = predictions.arrays
         return retrieved(arrays["embedding"][rows], arrays["target"][rows])
     # Neighbours in a gallery are no queries, so no two queries form a pair.
-    hits = scores.hits_within(right_ranks_of(predictions, rows, gallery), 1)
+    search = neighbour_search(predictions, rows, gallery)
+    hits = scores.hits_within(scores.right_ranks(**search._asdict()), 1)
     return Retrieved(hits, np.arange(len(hits)))
 
 
-def right_ranks_of(
-    predictions: Predictions, rows: Index, gallery: Predictions | None
-) -> scores.RightRanks:
-    """Return the rank of the nearest item of the same class for each item at `rows`."""
-    return scores.right_ranks(**_search(predictions, rows, gallery)._asdict())
-
-
-def average_precisions_of(
-    predictions: Predictions, rows: Index, gallery: Predictions | None
-) -> Array:
-    """Return the average precision at R of each item at `rows`."""
-    return scores.average_precisions(**_search(predictions, rows, gallery)._asdict())
-
-
-class _NeighbourSearch(NamedTuple):
+class NeighbourSearch(NamedTuple):
     """Queries and their gallery, as arguments of scores."""
 
     embedding: NDArray[np.float32]
@@ -71,17 +58,17 @@ class _NeighbourSearch(NamedTuple):
     gallery_target: NDArray[np.int64] | None = None
 
 
-def _search(
+def neighbour_search(
     predictions: Predictions, rows: Index, gallery: Predictions | None
-) -> _NeighbourSearch:
+) -> NeighbourSearch:
     """Return the queries at `rows` and their gallery."""
     embedding, target = predictions.arrays["embedding"], predictions.arrays["target"]
     if gallery is None:
-        return _NeighbourSearch(embedding[rows], target[rows])
+        return NeighbourSearch(embedding[rows], target[rows])
     others = known_items(gallery)
     target, classes = gallery_classes(predictions, gallery)
     candidates = gallery.arrays["embedding"][others]
-    return _NeighbourSearch(embedding[rows], target[rows], candidates, classes[others])
+    return NeighbourSearch(embedding[rows], target[rows], candidates, classes[others])
 
 
 def gallery_classes(

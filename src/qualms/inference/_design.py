@@ -10,6 +10,8 @@ from scipy.sparse.csgraph import connected_components
 
 from qualms.arrays import Array, Index
 from qualms.jit import jit
+from qualms.scores.influence import FEWEST_CLUSTERS
+from qualms.wording import plural
 
 LEAST_FREEDOM = 3.0
 """Least degrees of freedom: smaller estimates are an accident of a few large values."""
@@ -21,7 +23,7 @@ class Spread(NamedTuple):
     variance: float
     freedom: float
     """Satterthwaite's degrees of freedom of `variance`, at least `LEAST_FREEDOM`, and
-    at most one less than `units`."""
+    at most one less than `units`; with clusters half as many."""
     units: int
     """Number of independent units (clusters, or items)."""
 
@@ -73,6 +75,16 @@ class Design:
         if self.cluster is None:
             return self.items
         return int(np.count_nonzero(np.bincount(self.cluster)))
+
+    def why_too_few(self, fewest: int = FEWEST_CLUSTERS) -> str:
+        """Return why no interval holds with so few clusters; '' if one can."""
+        if self.cluster is None or self.units() >= fewest:
+            return ""
+        units = self.units()
+        return (
+            f"the items come from {units} {plural(units, 'cluster')}: no interval "
+            f"holds with fewer than {fewest}"
+        )
 
     def parts(self, part: Index | None) -> Index | None:
         """Return (N,) kinds of items; different samples have different kinds."""
@@ -129,7 +141,9 @@ class Design:
         if welch:
             freedom = min(freedom, self._welch(square, variance, part))
         freedom = min(max(freedom, LEAST_FREEDOM), max(units - 1.0, 1.0))
-        return Spread(variance, freedom, units)
+        # Sums over few clusters are so skewed that fourth powers do not show it.
+        clustered = self.cluster is not None
+        return Spread(variance, freedom / 2.0 if clustered else freedom, units)
 
     def _welch(self, square: Array, variance: float, part: Index | None) -> float:
         kind = self.parts(part)

@@ -7,6 +7,7 @@ import numpy as np
 from qualms.arrays import Array
 from qualms.inference._design import Design
 from qualms.scores.influence import Influence, Strata
+from qualms.wording import plural
 
 FEWEST_UNITS = 10
 """With fewer items, or clusters, no row is said to be better than another."""
@@ -27,7 +28,7 @@ def why_uncompared(rows: Iterable[Sequence[Influence]], design: Design) -> str:
     """
     units = design.units()
     if units < FEWEST_UNITS:
-        kind = "items" if design.cluster is None else "independent items or clusters"
+        kind = plural(units, "item" if design.cluster is None else "cluster")
         return (
             f"{units} {kind} are too few to tell which is better, at least "
             f"{FEWEST_UNITS} are needed"

@@ -25,6 +25,8 @@ LOWER_SHARE = 1.2
 FEW_NESTED, NESTED_SHARE = 1_000, 0.6
 """With fewer items than `FEW_NESTED`, nested levels spend only this share of the error,
 because the noise of their gaps is taken at the observed shape."""
+FEW_CLUSTERS, CLUSTERED_SHARE = 100, 0.5
+"""The same for clusters, which leave most bins with the items of a few."""
 HALVINGS = 14
 INVERTED = "inversion: sizes of the gaps that, with noise, give the observed error"
 NORM_BOUND = "norm bound: the error less that of the noise, and plus its spread"
@@ -104,10 +106,25 @@ def bin_ends(gaps: BinGaps, design: Design, level: float) -> tuple[float, float]
     """Return the ends of the interval of an error that sums the gaps of bins."""
     whole = filled(design, len(gaps.cell))
     noise = covariance(gaps, whole)
+    if whole.cluster is not None:
+        if whole.units() < FEW_CLUSTERS:
+            level = 1.0 - CLUSTERED_SHARE * (1.0 - level)
+        # The covariance over few clusters is itself uncertain.
+        freedom = (whole.units() - 1) / 2.0
+        along = whole.spread(gaps.own * np.sign(_cell_gaps(gaps))[gaps.cell])
+        if along.variance > 0.0:
+            freedom = min(along.freedom, freedom)
+        normal = student_quantile(level, math.inf)
+        noise *= (student_quantile(level, freedom) / normal) ** 2
     if gaps.tilt is not None and whole.units() < FEW_NESTED:
         level = 1.0 - NESTED_SHARE * (1.0 - level)
     low, high = inverted_ends(gaps.total, noise, level)
     return low * gaps.factor, min(1.0, high * gaps.factor)
+
+
+def _cell_gaps(gaps: BinGaps) -> Array:
+    cells = np.bincount(gaps.cell, gaps.own, minlength=len(_tilt(gaps)))
+    return cells.astype(np.float64, copy=False)
 
 
 def filled(design: Design, items: int) -> Design:

@@ -7,28 +7,57 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import bdtr, betaincinv, expit, ndtri, stdtrit
+from scipy.special import bdtr, betainc, betaincinv, expit, ndtri, stdtrit
 
 from qualms.arrays import Array, Flags, Index
 from qualms.inference._design import Design, Spread
-from qualms.scores.influence import Exceedance, RateRatio, Strata
+from qualms.scores.influence import FEWEST_CLUSTERS, Exceedance, RateRatio, Strata
 
 ONE_SIGMA = 0.16
+FEW = 5
+"""With fewer hits, or misses, Wilson's interval alone is too short."""
 
 
-def wilson(share: float, size: float, level: float) -> tuple[float, float]:
-    """Return Wilson's (1927) interval of a share among `size` independent items.
+def share_interval(share: float, size: float, level: float) -> tuple[float, float]:
+    """Return the interval of a share among `size` independent items.
 
-    >>> [round(end, 4) for end in wilson(0.9, 10, 0.95)]
-    [0.5958, 0.9821]
+    Wilson's (1927). It covers as little as 84 % near 0 and 1, so that with fewer than 5
+    hits, or misses, it is joined with the mid-p interval (Lancaster, 1961).
+
+    >>> [round(end, 4) for end in share_interval(0.9, 10, 0.95)]
+    [0.5958, 0.995]
+    >>> [round(end, 4) for end in share_interval(0.5, 10, 0.95)]
+    [0.2366, 0.7634]
     """
     z = float(ndtri(0.5 + level / 2.0))
-    low, high = wilson_ends(np.array([share]), np.array([size]), z)
-    return float(low[0]), float(high[0])
+    ends = wilson_ends(np.array([share]), np.array([size]), z)
+    low, high = (float(end[0]) for end in ends)
+    hits = share * size
+    if min(hits, size - hits) >= FEW:
+        return low, high
+    tail = (1.0 - level) / 2.0
+    below = _mid_p(hits, size, tail)
+    above = 1.0 - _mid_p(size - hits, size, tail)
+    return min(low, below), max(high, above)
+
+
+def _mid_p(hits: float, size: float, tail: float) -> float:
+    """Return the share at which more hits, and half of as many, have chance `tail`."""
+    from scipy.optimize import brentq
+
+    if hits <= 0.0:
+        return 0.0
+
+    def excess(share: float) -> float:
+        at_least = betainc(hits, size - hits + 1.0, share)
+        more = betainc(hits + 1.0, size - hits, share) if hits < size else 0.0
+        return float(at_least + more) / 2.0 - tail
+
+    return float(brentq(excess, 0.0, 1.0, xtol=1e-12))
 
 
 def wilson_ends(share: Array, size: Array, z: float) -> tuple[Array, Array]:
-    """Return the ends of `wilson` for many shares and a normal quantile `z`."""
+    """Return the ends of Wilson's intervals of shares, for a normal quantile `z`."""
     about = z * z / size
     centre = (share + about / 2.0) / (1.0 + about)
     half = np.sqrt(share * (1.0 - share) * about + about * about / 4.0)
@@ -46,7 +75,8 @@ def exact_interval(
 
     Clopper and Pearson's (1934) interval. It covers at least as often as stated, where
     Wilson's does so on average. With clusters, it is the interval of as many
-    independent items as would have this standard error (Korn & Graubard, 1998).
+    independent items as would have this standard error (Korn & Graubard, 1998), and
+    from 0 to 1 with fewer than 10 of them.
 
     >>> [round(end, 4) for end in exact_interval([1] * 9 + [0])]
     [0.555, 0.9975]
@@ -95,7 +125,7 @@ def exact_ends(
 def _exact_size(
     share: Array, items: Array, level: float, variance: Array, units: Array
 ) -> Array:
-    """Return the number of independent items with this variance; 0 for one unit."""
+    """Return the number of independent items with this variance; 0 for few clusters."""
     product = share * (1.0 - share)
     # Rounding leaves a trace of error where all items agree.
     agreed = (variance < 1e-24) | (product < 1e-12)
@@ -104,20 +134,34 @@ def _exact_size(
     few = stdtrit(np.maximum(items, 2) - 1, upper) / stdtrit(several - 1, upper)
     size = np.minimum(product / np.where(agreed, 1.0, variance), items) * few**2
     counted: Array = np.where(agreed, units, size)
-    return np.where(units < 2, 0.0, counted)
+    return np.where(units < FEWEST_CLUSTERS, 0.0, counted)
 
 
-def effective_size(share: float, spread: Spread, items: float) -> float:
+def effective_size(
+    share: float,
+    spread: Spread,
+    items: float,
+    level: float,
+    *,
+    quantile: float | None = None,
+) -> float:
     """Return the number of independent items that would estimate the share as well.
 
-    Where the spread is 0, it is the number of units.
+    Where the spread is 0, it is the number of units. The spread over clusters is
+    uncertain, so that they count as fewer items, by Student's `quantile` at `level`.
     """
     variance = share * (1.0 - share)
     if spread.variance <= 0.0 or variance <= 1e-12:
-        return float(min(spread.units, items))
-    # The variance is corrected for its estimated mean; Wilson's is not.
-    size = variance / spread.variance * spread.units / max(spread.units - 1, 1)
-    return max(1.0, min(size, float(items)))
+        size = float(min(spread.units, items))
+    else:
+        # The variance is corrected for its estimated mean; Wilson's is not.
+        size = variance / spread.variance * spread.units / max(spread.units - 1, 1)
+        size = max(1.0, min(size, float(items)))
+    if spread.units >= items:
+        return size
+    if quantile is None:
+        quantile = student_quantile(level, spread.freedom)
+    return size * (float(ndtri(0.5 + level / 2.0)) / quantile) ** 2
 
 
 def strata_ends(strata: Strata, design: Design, level: float) -> tuple[float, float]:
@@ -132,12 +176,13 @@ def strata_ends(strata: Strata, design: Design, level: float) -> tuple[float, fl
     count = np.bincount(strata.stratum)
     present = count > 0
     share = np.bincount(strata.stratum, strata.hit)[present] / count[present]
-    size = _sizes_of_strata(design, strata, count)[present]
+    size = _sizes_of_strata(design, strata, count, level)[present]
     if strata.summary == "mean":
         return (_by_squares if len(share) == 2 else _shrunk)(share, size, level)
     corrected = 1.0 - (1.0 - level) / len(share)
     ends = [
-        wilson(float(s), float(n), corrected) for s, n in zip(share, size, strict=True)
+        share_interval(float(s), float(n), corrected)
+        for s, n in zip(share, size, strict=True)
     ]
     low, high = np.array(ends).min(axis=0)
     return float(low), float(high)
@@ -153,7 +198,10 @@ def strata_method(strata: Strata) -> str:
 
 
 def _by_squares(share: Array, size: Array, level: float) -> tuple[float, float]:
-    ends = [wilson(float(s), float(n), level) for s, n in zip(share, size, strict=True)]
+    ends = [
+        share_interval(float(s), float(n), level)
+        for s, n in zip(share, size, strict=True)
+    ]
     low, high = np.array(ends).T
     value = float(share.mean())
     below = float(np.linalg.norm(share - low)) / len(share)
@@ -173,17 +221,26 @@ def _shrunk(share: Array, size: Array, level: float) -> tuple[float, float]:
     return min(low, observed), max(high, observed)
 
 
-def _sizes_of_strata(design: Design, strata: Strata, count: Index) -> Array:
+def _sizes_of_strata(
+    design: Design, strata: Strata, count: Index, level: float
+) -> Array:
     """Return the effective number of independent items in each stratum."""
     sizes = count.astype(np.float64)
     if design.cluster is None:
         return sizes
+    alone, together = 0.0, np.zeros(len(strata.hit))
     for number in np.flatnonzero(count):
         inside = strata.stratum == number
         share = float(strata.hit[inside].mean())
         change = np.where(inside, strata.hit - share, 0.0) / count[number]
         spread = design.spread(change, inside.astype(np.int64))
-        sizes[number] = effective_size(share, spread, count[number])
+        sizes[number] = effective_size(share, spread, count[number], level)
+        alone += spread.variance
+        together += change
+    if alone > 0.0:
+        # A cluster with items of several strata is lucky, or not, in all of them.
+        joint = design.spread(together, strata.stratum).variance
+        sizes /= max(1.0, joint / alone)
     return sizes
 
 
@@ -204,7 +261,7 @@ def exceedance_ends(
     needed = max(math.ceil(tpr * len(positive_levels) * (1.0 - 1e-12)), 1)
     value = _share_at_rank(positive_levels, negative_levels, needed)
     hit = exceedance.level >= positive_levels[needed - 1]
-    size = _effective(hit, positive, design, max(tpr, 0.5))
+    size = _effective(hit, positive, design, level, max(tpr, 0.5))
     least, most = _order_ranks(size, tpr, tail)
     stretch = len(positive_levels) / size
     low = _share_at_rank(positive_levels, negative_levels, math.floor(least * stretch))
@@ -213,12 +270,12 @@ def exceedance_ends(
         positive_levels, negative_levels, math.floor(nearer * stretch)
     )
     high = _share_at_rank(positive_levels, negative_levels, math.ceil(most * stretch))
-    negatives = _effective(hit, ~positive, design, None)
-    wilson_low, wilson_high = wilson(value, negatives, level)
+    negatives = _effective(hit, ~positive, design, level)
+    wilson_low, wilson_high = share_interval(value, negatives, level)
     down = math.hypot(value - low, value - wilson_low)
     up = math.hypot(high - value, wilson_high - value)
     # With few distinct scores the rate jumps; its error is the one after the jump.
-    jumped = wilson(likely, negatives, level)[0]
+    jumped = share_interval(likely, negatives, level)[0]
     return max(0.0, min(value - down, jumped)), min(1.0, value + up)
 
 
@@ -234,8 +291,8 @@ def rate_ratio_ends(
     ends = []
     for kind in (ratio.positive, ~ratio.positive):
         share = float(ratio.hit[kind].mean())
-        size = _effective(ratio.hit, kind, design, None)
-        ends.append((share, *wilson(share, size, level)))
+        size = _effective(ratio.hit, kind, design, level)
+        ends.append((share, *share_interval(share, size, level)))
     (upper, upper_low, upper_high), (lower, lower_low, lower_high) = ends
     low = _ratio_end((upper, upper_low), (lower, lower_high))
     high = _ratio_end((upper, upper_high), (lower, lower_low))
@@ -282,14 +339,17 @@ def _order_ranks(size: float, share: float, tail: float) -> tuple[int, int]:
     return least, most
 
 
-def _effective(hit: Flags, kind: Flags, design: Design, share: float | None) -> float:
+def _effective(
+    hit: Flags, kind: Flags, design: Design, level: float, share: float | None = None
+) -> float:
     """Return the effective number of independent items of this kind."""
     count = int(kind.sum())
     if design.cluster is None:
         return float(count)
     value = float(hit[kind].mean()) if share is None else share
     change = np.where(kind, hit - float(hit[kind].mean()), 0.0) / count
-    return effective_size(value, design.spread(change, kind.astype(np.int64)), count)
+    spread = design.spread(change, kind.astype(np.int64))
+    return effective_size(value, spread, count, level)
 
 
 def student_quantile(level: float, freedom: float) -> float:

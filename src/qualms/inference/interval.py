@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
 
 from qualms.arrays import Array, Index
 from qualms.inference._design import LEAST_FREEDOM, Design, Spread
@@ -32,10 +31,10 @@ from qualms.inference._shares import (
     exact_interval,
     exceedance_ends,
     rate_ratio_ends,
+    share_interval,
     strata_ends,
     strata_method,
     student_quantile,
-    wilson,
 )
 from qualms.inference._shift import shift_ends
 from qualms.scores import about
@@ -141,7 +140,7 @@ def interval_of(
     >>> from qualms.inference import influence_of
     >>> interval = interval_of(influence_of(accuracy, [0.9] * 9 + [0.1], [1] * 10))
     >>> round(interval.low, 4), round(interval.high, 4)
-    (0.5958, 0.9821)
+    (0.5958, 0.995)
     """
     if not 0.0 < level < 1.0:
         raise ValueError(f"level must lie between 0 and 1, got {level}; 0.95 for 95 %")
@@ -152,7 +151,8 @@ def interval_of(
     repeats.sort(key=lambda repeat: repeat.scale == "share")
     refused = next((repeat.reason for repeat in repeats if repeat.reason), "")
     if not refused and design is not None and design.cluster is not None:
-        refused = repeats[0].clustered
+        fewest = repeats[0].fewest_clusters
+        refused = repeats[0].clustered or design.why_too_few(fewest)
     if refused:
         return no_interval(refused)
     if seeds is None:
@@ -308,10 +308,11 @@ def _pooled(repeats: Sequence[Influence], design: Design, seeds: Spread) -> _Poo
     first = repeats[0]
     values = np.array([repeat.value for repeat in repeats])
     spreads = design.spread(mean_values(repeats), _part(repeats), welch=first.welch)
-    least = min(LEAST_FREEDOM, spreads.freedom)
+    freedom = min(spreads.freedom, max(first.freedom, LEAST_FREEDOM))
+    if first.skewed and design.cluster is None:
+        freedom /= 2.0
     spread = spreads._replace(
-        variance=spreads.variance * first.inflation,
-        freedom=max(min(spreads.freedom, first.freedom), least),
+        variance=spreads.variance * first.inflation, freedom=freedom
     )
     value = float(values.mean())
     return _Pooled(value=value, spread=spread, seeds=seeds, first=first)
@@ -352,13 +353,11 @@ def _seed_words(seeds: Spread) -> str:
 
 
 def _share(pooled: _Pooled, level: float) -> tuple[float, float]:
-    spread = pooled.total()
-    size = effective_size(pooled.value, spread, _trials(pooled))
-    # The variance over few clusters or seeds is uncertain: fewer effective items.
-    if spread.units < _trials(pooled) or pooled.seeds.variance > 0.0:
-        z = float(ndtri(0.5 + level / 2.0))
-        size *= (z / pooled.quantile(level)) ** 2
-    return wilson(pooled.value, size, level)
+    quantile = pooled.quantile(level)
+    size = effective_size(
+        pooled.value, pooled.total(), _trials(pooled), level, quantile=quantile
+    )
+    return share_interval(pooled.value, size, level)
 
 
 def _trials(pooled: _Pooled) -> float:

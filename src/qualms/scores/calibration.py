@@ -15,6 +15,7 @@ from qualms.arrays import Array, Flags, Index
 from qualms.scores._about import as_score
 from qualms.scores.arguments import BLOCK, labelled, top_label
 from qualms.scores.influence import (
+    CLUSTERS_OF_GAPS,
     BinGaps,
     Influence,
     SmoothGaps,
@@ -253,6 +254,7 @@ def _of_gaps(gaps: BinGaps) -> Influence:
         values=None,
         scale="linear",
         construction=_with_signs(gaps),
+        fewest_clusters=CLUSTERS_OF_GAPS,
     )
 
 

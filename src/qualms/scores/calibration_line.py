@@ -19,6 +19,7 @@ from qualms.scores._about import as_score
 from qualms.scores._sums import plain_dot
 from qualms.scores.arguments import FLOOR, flags, vector
 from qualms.scores.influence import (
+    CLUSTERS_OF_SLOPES,
     Influence,
     Shifted,
     few_errors,
@@ -97,6 +98,7 @@ def _slope_influence(prob: ArrayLike, positive: ArrayLike) -> Influence:
         high=math.inf,
         uncompared=few_of_a_kind(_smaller(truth)) or few,
         reason=FEW_OFF_SIDE if few else "",
+        fewest_clusters=CLUSTERS_OF_SLOPES,
     )
 
 

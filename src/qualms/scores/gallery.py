@@ -5,6 +5,7 @@ items of its file; a gallery is another set of items. If items are equally near,
 is the expectation over a random order of them, as for `recall_at_1`.
 """
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -12,10 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from qualms.arrays import Array, Flags, Index
-from qualms.jit import jit
 from qualms.scores._about import as_score
 from qualms.scores._neighbours import TIE, unit
+from qualms.scores._precision import NOWHERE, Roles, add_roles, block_precisions
 from qualms.scores.arguments import matrix
+from qualms.scores.influence import Influence, mean_influence
 
 __all__ = [
     "Nearest",
@@ -29,8 +31,6 @@ __all__ = [
 ]
 
 BLOCK = 128
-_NOWHERE = -2.0
-"""A value below any cosine."""
 
 
 class RightRanks(NamedTuple):
@@ -81,7 +81,7 @@ def nearest_items(
         candidates = np.arange(start, min(start + block, len(searched)))
         near = queries @ unit(searched[candidates]).T
         if gallery is None:
-            near[query[:, None] == candidates] = _NOWHERE
+            near[query[:, None] == candidates] = NOWHERE
         cosine = np.concatenate([cosine, near], axis=1)
         item = np.concatenate([item, np.tile(candidates, (len(query), 1))], axis=1)
         order = np.argsort(-cosine, axis=1, kind="stable")[:, : max(k, 1)]
@@ -110,7 +110,7 @@ def right_ranks(
     searched = _searched(
         embedding, target, gallery=gallery, gallery_target=gallery_target, block=block
     )
-    counts = [_count_ranks(near, alike) for near, alike in searched]
+    counts = [_count_ranks(near, alike) for near, alike, _ in searched]
     return RightRanks(*np.concatenate(counts, axis=1))
 
 
@@ -121,17 +121,20 @@ class _Searched(NamedTuple):
     """(B, G) cosines; below any cosine for the query itself."""
     alike: Flags
     """(B, G) True for candidates of the class of the query."""
+    row: Index
+    """(B,) numbers of the queries."""
 
 
 def _searched(
     embedding: ArrayLike,
     target: ArrayLike,
     *,
-    gallery: ArrayLike | None,
-    gallery_target: ArrayLike | None,
-    block: int,
+    gallery: ArrayLike | None = None,
+    gallery_target: ArrayLike | None = None,
+    block: int = BLOCK,
+    counted: Flags | None = None,
 ) -> Iterator[_Searched]:
-    """Yield the similarities of `block` queries at a time."""
+    """Yield the similarities of `block` queries at a time, of all or the `counted`."""
     queries = unit(matrix("embedding", np.asarray(embedding)))
     if (gallery is None) != (gallery_target is None):
         raise ValueError("a gallery must have both its embedding and its target")
@@ -139,14 +142,15 @@ def _searched(
     candidates = queries if gallery is None else unit(_gallery_like(gallery, queries))
     truth, classes = _class_numbers(target, target if within else gallery_target)
     _check_lengths((queries, truth), (candidates, classes))
-    for start in range(0, len(queries), block):
-        rows = np.arange(start, min(start + block, len(queries)))
+    chosen = np.arange(len(queries)) if counted is None else np.flatnonzero(counted)
+    for start in range(0, len(chosen), block):
+        rows = chosen[start : start + block]
         near = queries[rows] @ candidates.T
         alike = truth[rows, None] == classes
         if within:
             positions = np.arange(len(rows)), rows
-            near[positions], alike[positions] = _NOWHERE, False
-        yield _Searched(near, alike)
+            near[positions], alike[positions] = NOWHERE, False
+        yield _Searched(near, alike, rows)
 
 
 def _gallery_like(gallery: ArrayLike, items: Array) -> Array:
@@ -162,8 +166,8 @@ def _gallery_like(gallery: ArrayLike, items: Array) -> Array:
 
 def _count_ranks(near: Array, alike: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Return the counts (3, B) of `RightRanks` from similarities (B, G)."""
-    best = np.where(alike, near, _NOWHERE).max(axis=1, keepdims=True)
-    tied = (np.abs(near - best) <= TIE) & (near > _NOWHERE)
+    best = np.where(alike, near, NOWHERE).max(axis=1, keepdims=True)
+    tied = (np.abs(near - best) <= TIE) & (near > NOWHERE)
     ahead = near > best + TIE
     counts = ahead.sum(axis=1), (tied & ~alike).sum(axis=1), (tied & alike).sum(axis=1)
     return np.stack(counts)
@@ -203,6 +207,57 @@ def recall_at_k(embedding: ArrayLike, target: ArrayLike, *, k: int = 5) -> float
     return float(hits_within(right_ranks(embedding, target), k).mean())
 
 
+def precision_influence(  # noqa: PLR0913 - those of `map_at_r`, and two
+    embedding: ArrayLike,
+    target: ArrayLike,
+    *,
+    gallery: ArrayLike | None = None,
+    gallery_target: ArrayLike | None = None,
+    block: int = BLOCK,
+    counted: Flags | None = None,
+    values: Array | None = None,
+) -> Influence:
+    """Return the influence of items on `map_at_r`, as queries and as neighbours.
+
+    The score is that of the queries that are `counted` (N,), or of all; their average
+    precisions, `values` (N,), save one search. A gallery is fixed, so that items are
+    queries alone.
+    """
+    if values is None:
+        values = average_precisions(
+            embedding,
+            target,
+            gallery=gallery,
+            gallery_target=gallery_target,
+            block=block,
+        )
+    if gallery is not None:
+        own = values if counted is None else values[counted]
+        return mean_influence(own, bound=1.0)
+    classes = _class_numbers(target, target)[0]
+    items = len(classes)
+    roles = Roles(np.zeros(items), np.zeros(int(classes.max()) + 1), np.zeros(items))
+    for near, alike, row in _searched(embedding, target, counted=counted, block=block):
+        add_roles(near, alike, TIE, row, classes, roles)
+    return _with_roles(values, roles.of(classes), counted)
+
+
+def _with_roles(values: Array, roles: Array, counted: Flags | None) -> Influence:
+    """Return the influence on the mean of `values` (N,) of the `counted` queries.
+
+    `roles` (N,) are the changes of their sum without each item. Items that are not
+    counted are neighbours only: what they add to the variance is a factor.
+    """
+    own = np.ones(len(values), np.bool_) if counted is None else counted
+    influence = mean_influence(values[own], bound=1.0)
+    assert influence.values is not None
+    change = influence.values - (roles[own] - roles[own].mean()) / own.sum()
+    other = (roles[~own] - roles[own].mean()) / own.sum()
+    variance = float(np.square(change).sum())
+    more = float(np.square(other).sum()) / variance if variance > 0.0 else 0.0
+    return dataclasses.replace(influence, values=change, inflation=1.0 + more)
+
+
 def average_precisions(
     embedding: ArrayLike,
     target: ArrayLike,
@@ -226,53 +281,11 @@ def average_precisions(
     searched = _searched(
         embedding, target, gallery=gallery, gallery_target=gallery_target, block=block
     )
-    values = [_average_precisions(near, alike, TIE) for near, alike in searched]
+    values = [block_precisions(near, alike, TIE) for near, alike, _ in searched]
     return np.concatenate(values)
 
 
-@jit
-def _average_precisions(near: Array, alike: Flags, tie: float) -> Array:
-    """Return (B,) average precisions among the nearest of (B, G) candidates.
-
-    Candidates that are equally near count as in a random order of them: of t with r of
-    the class, the one at place j has it with probability r / t, and then (j - 1)(r - 1)
-    / (t - 1) of those before it are expected to have it, too.
-    """
-    values = np.zeros(len(near))
-    for query in range(len(near)):
-        sought = int(np.count_nonzero(alike[query]))
-        if not sought:
-            continue
-        least = np.partition(near[query], near.shape[1] - sought)[
-            near.shape[1] - sought
-        ]
-        among = np.flatnonzero(near[query] >= least - tie)
-        order = among[np.argsort(-near[query][among])]
-        ahead = right = start = 0
-        total = 0.0
-        while start < len(order) and ahead < sought:
-            stop = start + 1
-            while (
-                stop < len(order)
-                and near[query, order[stop - 1]] - near[query, order[stop]] <= tie
-            ):
-                stop += 1
-            tied = stop - start
-            among_tied = int(np.count_nonzero(alike[query][order[start:stop]]))
-            for place in range(min(tied, sought - ahead)):
-                expected = 0.0
-                if tied > 1:
-                    expected = place * (among_tied - 1) / (tied - 1)
-                precision = (right + 1 + expected) / (ahead + place + 1)
-                total += among_tied / tied * precision
-            ahead += tied
-            right += among_tied
-            start = stop
-        values[query] = total / sought
-    return values
-
-
-@as_score(label="MAP@R", better="higher", items=average_precisions)
+@as_score(label="MAP@R", better="higher", influence=precision_influence)
 def map_at_r(
     embedding: ArrayLike,
     target: ArrayLike,

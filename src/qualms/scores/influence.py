@@ -32,6 +32,9 @@ logit: log of the distance from the lower bound over that from the upper one.
 log: log of the value. fisher: logit of a correlation. linear: the value itself.
 """
 FEWEST_ERRORS = 5
+FEWEST_CLUSTERS, CLUSTERS_OF_SLOPES, CLUSTERS_OF_GAPS = 10, 20, 50
+"""Fewest clusters with an interval: of most scores; of the slope of calibration and of
+precision, which a few clusters tilt; and of errors that sum the gaps of bins."""
 SQUARES = (
     "it averages squared errors, whose variance may be infinite: no interval was found "
     "that holds where errors have heavy tails"
@@ -148,6 +151,9 @@ class Influence:
     """Factor on the variance of `values`, which is too small in small samples."""
     freedom: float = math.inf
     """Most degrees of freedom, if a small group of items dominates."""
+    skewed: bool = False
+    """True for losses whose rare large values fourth powers do not show: half as many
+    degrees of freedom, as for clusters."""
     extreme: float = 0.0
     """Number of independent trials with equal outcomes if the score is at an end of its
     range; 0 if there is no such number."""
@@ -173,6 +179,8 @@ class Influence:
     """Reason why no row can be called better by this score; '' if one can be."""
     reason: str = ""
     """Reason why there can be no interval; '' if there can be one."""
+    fewest_clusters: int = FEWEST_CLUSTERS
+    """Fewest clusters with which its interval holds."""
     clustered: str = ""
     """Reason why there can be none with clusters; '' if there can be one."""
 
@@ -235,10 +243,12 @@ def mean_influence(
     unbounded = about is not None and high > 1.0
     share = low == 0.0 and not unbounded
     share = share and bool(((filled == 0.0) | (filled == 1.0)).all())
+    scale: Scale = "share" if share else scale_within(low, high)
     return Influence(
         value=value,
         values=np.where(defined, filled - value, 0.0) / count,
-        scale="share" if share else scale_within(low, high),
+        scale=scale,
+        skewed=scale == "log",
         low=low,
         high=1.0 if share else high,
         extreme=count if share or np.isfinite(high) else 0.0,

@@ -5,6 +5,7 @@ Intervals are two arrays (N,). Conformal calibration may make an interval unboun
 contains nothing; `inverted_fraction` is the share of these.
 """
 
+import dataclasses
 import math
 
 import numpy as np
@@ -21,6 +22,9 @@ __all__ = [
     "interval_score",
     "inverted_fraction",
 ]
+
+FEWEST_SCORED, FEWEST_MISSED = 100, 10
+"""Fewest items, and fewest that should be outside, with an interval of their score."""
 
 
 def covered(lower: ArrayLike, upper: ArrayLike, target: ArrayLike) -> Flags:
@@ -91,8 +95,26 @@ def interval_length(lower: ArrayLike, upper: ArrayLike) -> float:
     return float(item_length(lower, upper).mean())
 
 
+def _interval_score_influence(
+    lower: ArrayLike, upper: ArrayLike, target: ArrayLike, *, alpha: float
+) -> Influence:
+    score = item_interval_score(lower, upper, target, alpha=alpha)
+    influence = mean_influence(score, about=about(interval_score))
+    least = max(FEWEST_SCORED, math.ceil(FEWEST_MISSED / alpha))
+    if len(score) >= least or influence.reason:
+        return influence
+    reason = (
+        "it rests on the few targets outside their interval: with fewer than "
+        f"{least} items no interval holds"
+    )
+    return dataclasses.replace(influence, reason=reason)
+
+
 @as_score(
-    label="interval score", better="lower", high=math.inf, items=item_interval_score
+    label="interval score",
+    better="lower",
+    high=math.inf,
+    influence=_interval_score_influence,
 )
 def interval_score(
     lower: ArrayLike, upper: ArrayLike, target: ArrayLike, *, alpha: float

@@ -23,6 +23,9 @@ __all__ = [
     "top_k_accuracy",
 ]
 
+FEWEST_OF_EACH = 5
+"""Fewest items of a class, on average, with an interval of a mean over classes."""
+
 
 def item_top_k(probs: ArrayLike, target: ArrayLike, *, k: int = 5) -> Array:
     """Return whether each target (N,) is among the `k` most probable classes.
@@ -81,6 +84,7 @@ def _macro_f1_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
         extreme=least,
         step=1.0 / (count * least),
         uncompared=few_of_a_kind(least),
+        reason=_few_of_each(len(truth), count),
     )
 
 
@@ -171,6 +175,20 @@ def _macro_auroc_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
         inflation=1.0 + 3.0 / max(smaller - 1.0, 1.0),
         extreme=smaller,
         uncompared=few_of_a_kind(smaller),
+        reason=_few_of_each(len(truth), len(values)),
+    )
+
+
+def _few_of_each(items: int, classes: int) -> str:
+    """Return why a mean over classes has no interval; '' if it has one.
+
+    A class with a few items has a score far from its own, which no spread shows.
+    """
+    if items >= FEWEST_OF_EACH * classes:
+        return ""
+    return (
+        f"{items} items of {classes} classes: no interval holds with fewer than "
+        f"{FEWEST_OF_EACH} of each on average"
     )
 
 

@@ -6,6 +6,7 @@ predicted class is the most probable one, ties (up to rounding) going to the low
 class: for two classes it is 1 when P(y=1) > 0.5.
 """
 
+import dataclasses
 import math
 from collections.abc import Callable
 
@@ -115,6 +116,7 @@ def _balanced_accuracy_influence(probs: ArrayLike, target: ArrayLike) -> Influen
 def _nll_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
     # The bound of 34.54 nats is no property of the score; the scale is that of a mean.
     influence = mean_influence(item_nll(probs, target))
+    influence = dataclasses.replace(influence, skewed=False)
     checked, truth = labelled(probs, target)
     return _of_errors(
         influence, checked, truth, lambda p: -np.log(np.maximum(p, FLOOR))

@@ -17,7 +17,13 @@ from qualms.jit import jit
 from qualms.scores._about import as_score
 from qualms.scores._sums import plain_dot
 from qualms.scores.arguments import flags, not_negative, vector
-from qualms.scores.influence import Exceedance, Influence, few_of_a_kind, undefined
+from qualms.scores.influence import (
+    CLUSTERS_OF_SLOPES,
+    Exceedance,
+    Influence,
+    few_of_a_kind,
+    undefined,
+)
 from qualms.scores.ties import TIE, Ranked, descending, levels, ranked_items
 
 __all__ = [
@@ -377,6 +383,7 @@ def precision_area(
         scale="logit",
         extreme=1.0,
         floor=_precision_floor(positives, negatives),
+        fewest_clusters=CLUSTERS_OF_SLOPES,
         uncompared=few_of_a_kind(min(positives, negatives)),
     )
 

@@ -18,6 +18,7 @@ from qualms.scores._about import about, as_score
 from qualms.scores._sums import mean_over_draws
 from qualms.scores.arguments import matrix, open_unit, vector
 from qualms.scores.influence import (
+    CLUSTERS_OF_GAPS,
     SQUARES,
     BinGaps,
     Influence,
@@ -328,6 +329,7 @@ def _regression_ece_influence(
         values=None,
         scale="linear",
         construction=gaps,
+        fewest_clusters=CLUSTERS_OF_GAPS,
     )
 
 

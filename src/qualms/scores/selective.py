@@ -40,6 +40,11 @@ __all__ = [
 
 # Rounding error of a mean over k equal risks.
 LEVEL_TOLERANCE = 1e-12
+FEWEST_GRADED = 200
+FEW_GRADED = (
+    f"no interval holds with fewer than {FEWEST_GRADED} items whose risk is more than "
+    "right or wrong: the best ranking is that of the items themselves"
+)
 WINDOW = 0.7
 """Exponent of the number of items around a cut for its local risk: n ** WINDOW."""
 
@@ -91,7 +96,9 @@ def aurc_influence(risk: ArrayLike, uncertainty: ArrayLike) -> Influence:
     """Return the mean over k of the mean risk of the k most certain items."""
     values, rank = _ranked_risk(risk, uncertainty)
     area, change = _kept_area(values, rank)
-    return _of_risk(area, change, values)
+    return dataclasses.replace(
+        _of_risk(area, change, values), skewed=not _errors(values)
+    )
 
 
 def eaurc_influence(risk: ArrayLike, uncertainty: ArrayLike) -> Influence:
@@ -103,8 +110,9 @@ def eaurc_influence(risk: ArrayLike, uncertainty: ArrayLike) -> Influence:
     value = area - best
     value = 0.0 if value < 1e-12 * max(area, 1e-300) else value
     influence = _of_risk(value, change - best_change, values)
-    if values.max() > 1.0 or not np.isin(values, (0.0, 1.0)).all():
-        return influence
+    if not _errors(values):
+        few = influence.reason or ("" if len(values) >= FEWEST_GRADED else FEW_GRADED)
+        return dataclasses.replace(influence, skewed=True, reason=few)
     # The range is that of the risk, or wider if the excess is above the mean risk.
     ratio = max(1.0, value / float(values.mean())) if values.any() else 1.0
     return with_rare_errors(
@@ -308,8 +316,7 @@ def kept_risk_influence(risk: Array, rank: Ranked, kept: int) -> Influence:
     at_cut = (_local_mean(risk, rank, kept) - value) / kept
     change = kept_influence(inner, rank, kept, at_cut=at_cut)
     influence = _of_risk(value, change, risk, trials=kept)
-    errors = bool(((risk == 0.0) | (risk == 1.0)).all())
-    return dataclasses.replace(influence, step=1.0 / kept if errors else 0.0)
+    return dataclasses.replace(influence, step=1.0 / kept if _errors(risk) else 0.0)
 
 
 def kept_influence(
@@ -421,6 +428,11 @@ def _averaged(by_place: Array, order: Index, start: Index) -> Array:
         for place in range(start[group], start[group + 1]):
             by_item[order[place]] = mean
     return by_item
+
+
+def _errors(risk: Array) -> bool:
+    """Return whether each item is right or wrong, with nothing between."""
+    return bool(((risk == 0.0) | (risk == 1.0)).all())
 
 
 def _bound(risk: Array) -> float:

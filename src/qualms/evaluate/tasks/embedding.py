@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms import scores
-from qualms.arrays import Array, Index
+from qualms.arrays import Array, Flags, Index
 from qualms.evaluate.drawings import histograms, recall_curve
 from qualms.evaluate.entry import Curve, Entry, Histogram, Judgement, ScoreOptions
 from qualms.evaluate.neighbours import (
-    average_precisions_of,
+    NeighbourSearch,
+    neighbour_search,
     query_items,
     retrieved_items,
-    right_ranks_of,
 )
 from qualms.evaluate.subsets import (
     design_of,
@@ -35,6 +35,7 @@ from qualms.inference import (
     sampling_design,
 )
 from qualms.predictions import Predictions
+from qualms.scores.gallery import precision_influence
 
 ALL_ALIKE = "every nearest neighbour is right, or every one is wrong"
 WHY: dict[Callable[..., Any], str] = {
@@ -75,7 +76,7 @@ def embedding(
         entries += _contrast(predictions, upstream)
     entries += (
         *_shifted(predictions),
-        *_among_more(predictions, down, downstream, options),
+        *_among_more(predictions, down, downstream, search.unit, options),
         *_accuracy(predictions, upstream, chosen),
     )
     return Judgement(
@@ -121,22 +122,49 @@ def _among_more(
     predictions: Predictions,
     down: Index,
     downstream: Mapping[str, Index],
+    pair: Index,
     options: ScoreOptions,
 ) -> Iterator[Entry]:
     """Yield R@k for every requested k, and MAP@R if requested."""
+    search = neighbour_search(predictions, down, options.gallery)
     if options.map_at_r:
         precisions = np.zeros(predictions.n)
-        precisions[down] = average_precisions_of(predictions, down, options.gallery)
+        precisions[down] = scores.average_precisions(**search._asdict())
         for subset, index in downstream.items():
-            yield _share(scores.map_at_r, precisions[index], subset, index, {})
+            entry = _share(scores.map_at_r, precisions[index], subset, index, {})
+            if options.gallery is None:
+                counted = np.isin(down, index)
+                precise = partial(
+                    _among_neighbours, search, precisions[down], counted, pair
+                )
+                entry = replace(entry, influence=precise)
+            yield entry
     if not options.nearest:
         return
-    ranks = right_ranks_of(predictions, down, options.gallery)
+    ranks = scores.right_ranks(**search._asdict())
     for k in options.nearest:
         hits = np.zeros(predictions.n)
         hits[down] = scores.hits_within(ranks, k)
         for subset, index in downstream.items():
             yield _share(scores.recall_at_k, hits[index], subset, index, {"k": str(k)})
+
+
+def _among_neighbours(
+    search: NeighbourSearch, precisions: Array, counted: Flags, pair: Index
+) -> Influence:
+    """Return the influence on MAP@R of the `counted` queries.
+
+    That items of a `pair` are neighbours is in their influence: that they are one unit
+    of the design must not count again.
+    """
+    influence = precision_influence(
+        search.embedding, search.target, counted=counted, values=precisions
+    )
+    assert influence.values is not None
+    alone = float(np.square(influence.values).sum())
+    together = float(np.square(np.bincount(pair[counted], influence.values)).sum())
+    share = min(1.0, alone / together) if together > 0.0 else 1.0
+    return replace(influence, inflation=influence.inflation * share)
 
 
 def _share(
