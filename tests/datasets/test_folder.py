@@ -313,8 +313,14 @@ def test_volumes_of_nifti_are_turned_and_keep_their_values(tmp_path):
     image, target = of_test(dataset)
     np.testing.assert_array_equal(image[0, ..., 0], volume[::-1])
     np.testing.assert_array_equal(target[0, 0], mask[::-1])
-    smaller, _ = of_test(made(tmp_path / "own", tmp_path, side=2))
-    assert smaller.shape[1:] == (2, 2, 2, 1)
+    smaller = made(tmp_path / "own", tmp_path, side=2)
+    assert of_test(smaller)[0].shape[1:] == (2, 2, 2, 1)
+    spacing, smaller_spacing = (
+        d.split("test").extra["spacing"][0] for d in (dataset, smaller)
+    )
+    np.testing.assert_allclose(spacing, 1.0)
+    np.testing.assert_allclose(smaller_spacing, [1.5, 2.0, 2.5])
+    assert dataset.split("test").extra["tilt"][0] == 0.0
 
 
 def test_pictures_of_different_sizes_get_a_side_unless_they_are_to_be_kept(pictures):

@@ -149,15 +149,10 @@ def _canonical_affine(path: Path) -> NDArray[np.float64]:
 
 
 def grid_of(path: Path, sides: int) -> Grid:
-    """Return the grid of a volume with its axes turned to RAS, for `sides` of them.
+    """Return where the pixels of `labels_in` lie in the body."""
+    from qualms.datasets.folder.files import body_grid  # loads all datasets' tools
 
-    The axes of an oblique volume are the nearest ones; `tilt` says how far they are.
-    """
-    steps = _canonical_affine(path)[:3, :3]
-    spacing = np.linalg.norm(steps, axis=0)
-    along = np.clip(np.diagonal(steps) / spacing, -1.0, 1.0)
-    tilt = float(np.degrees(np.arccos(along[:sides])).max())
-    return Grid("RAS"[:sides], tuple(spacing[:sides].tolist()), round(tilt, 3))
+    return body_grid(path, sides)
 
 
 def listed_cases(files: Mapping[str, Any], most: int = 3) -> str:

@@ -21,7 +21,7 @@ from torch.nn import functional
 
 from qualms.datasets import Split
 from qualms.methods import Method, Windows, through_windows
-from qualms.predictions import Header, Maps, SegmentationWriter, array_field
+from qualms.predictions import Grid, Header, Maps, SegmentationWriter, array_field
 from qualms.predictions import write as write_predictions
 from qualms.runs import PACE, split_stem
 from qualms.spec import Task, parse_corrupted, parse_split
@@ -341,6 +341,7 @@ def _write_maps(
                 name = str(split.item[row])
                 raters = draw.references(np.asarray(split.target[row]), name)
                 maps = maps_at(arrays, i, raters)
+                maps = replace(maps, grid=_item_grid(split, row))
                 labels, own = _item_labels(split, row), numbers_at(arrays, i)
                 writer.add(name, maps, uncertainty=own, **labels)
                 row += 1
@@ -370,6 +371,15 @@ def numbers_at(arrays: Mapping[str, NDArray[Any]], i: int) -> dict[str, float]:
         for name, values in arrays.items()
         if name.startswith(_OWN) and values.ndim == 1
     }
+
+
+def _item_grid(split: Split, row: int) -> Grid | None:
+    """Return where the pixels of an item lie in the body; None if it is not known."""
+    if "spacing" not in split.extra:
+        return None
+    # Prepared volumes have their axes turned to RAS.
+    spacing = tuple(np.asarray(split.extra["spacing"][row], np.float64).tolist())
+    return Grid("RAS"[: len(spacing)], spacing, float(split.extra["tilt"][row]))
 
 
 def _item_labels(split: Split, row: int) -> dict[str, Any]:

@@ -20,7 +20,12 @@ import numpy as np
 
 from qualms.datasets._options import check_choice, whole_number
 from qualms.datasets._recipe import Card, DatasetError, LoadedItems, Recipe, Unit
-from qualms.datasets.folder._fitting import Fit, fit_labels, fit_pixels
+from qualms.datasets.folder._fitting import (
+    Fit,
+    fit_labels,
+    fit_pixels,
+    fitted_spacing,
+)
 from qualms.datasets.folder._notes import data_notes
 from qualms.datasets.folder._sizes import OwnSize, checked_side, own_side, own_size
 from qualms.datasets.folder._splits import assign_splits
@@ -28,6 +33,8 @@ from qualms.datasets.folder._target_notes import target_notes
 from qualms.datasets.folder.files import (
     MaskFacts,
     PictureFacts,
+    body_grid,
+    is_volume,
     mask_facts,
     picture_facts,
     read_labels,
@@ -293,12 +300,13 @@ def _is_number(text: str) -> bool:
 
 def _load(loading: _Loading, unit: Unit) -> LoadedItems:
     masks, target, group, cluster, columns = unit.args
-    pixels = read_pixels(loading.folder / unit.key)
+    path = loading.folder / unit.key
+    pixels = read_pixels(path)
     if loading.deep and pixels.dtype == np.uint8:
         pixels = pixels.astype(np.float32) / 255
     if pixels.shape[-1] < loading.channels:
         pixels = np.repeat(pixels, loading.channels, axis=-1)
-    size = loading.size.of(loading.folder / unit.key, pixels.shape[:-1])
+    size = loading.size.of(path, pixels.shape[:-1])
     image = fit_pixels(pixels, size)
     kind = np.float32 if loading.task.name == "regression" else np.int64
     targets: Any = np.array([target], dtype=kind)
@@ -309,6 +317,10 @@ def _load(loading: _Loading, unit: Unit) -> LoadedItems:
         targets = np.stack(targets)[None]
     known = {"group": group, "cluster": cluster}
     extra = {name: np.array([value]) for name, value in known.items() if value}
+    if loading.task.name == "segmentation" and is_volume(path):
+        grid = body_grid(path, loading.axes)
+        spacing = fitted_spacing(grid.spacing, pixels.shape[:-1], size)
+        extra |= {"spacing": np.array([spacing]), "tilt": np.array([grid.tilt])}
     for name, text in columns:
         number = name in loading.numbers
         extra[name] = np.array([float(text or "nan") if number else text])

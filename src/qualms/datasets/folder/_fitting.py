@@ -52,6 +52,17 @@ def fit_labels(
     return framed
 
 
+def fitted_spacing(
+    spacing: Sequence[float], old: Sequence[int], size: ItemSize
+) -> tuple[float, ...]:
+    """Return the distances between the pixels of an image that is fitted to `size`."""
+    sides = old if tuple(old) == size.space else _scaled_sides(old, size)
+    return tuple(
+        gap * before / after
+        for gap, before, after in zip(spacing, old, sides, strict=True)
+    )
+
+
 def _scaled_sides(old: Sequence[int], size: ItemSize) -> tuple[int, ...]:
     """Return the sides after scaling, before anything is padded or cropped."""
     if size.fit == "stretch":

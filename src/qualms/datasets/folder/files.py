@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from qualms.datasets._publisher_files import reading
 from qualms.datasets._recipe import DatasetError
+from qualms.predictions import Grid
 
 if TYPE_CHECKING:
     from nibabel.nifti1 import Nifti1Image
@@ -92,7 +93,7 @@ def picture_facts(path: Path) -> PictureFacts:
     with reading(path):
         content = path.read_bytes()
         sha256 = hashlib.sha256(content).hexdigest()
-        if _is_volume(path):
+        if is_volume(path):
             volume = _nifti(path)
             space, channels = (
                 _canonical_shape(volume)[:-1],
@@ -117,7 +118,7 @@ def mask_facts(path: Path) -> MaskFacts:
     # Line by line: counting needs eight bytes for each label.
     counts = sum(np.bincount(line.ravel(), minlength=256) for line in labels)
     values = tuple(np.flatnonzero(counts).tolist())
-    if not _is_volume(path):
+    if not is_volume(path):
         return MaskFacts(sha256, labels.shape, values)
     volume = _nifti(path)
     return MaskFacts(sha256, labels.shape, values, _axes(volume), _grid(volume))
@@ -129,7 +130,7 @@ def read_pixels(path: Path) -> NDArray[Any]:
     Pictures of 16 bit become 0..1. Those of 32 bit, and volumes, stay as they are.
     """
     with reading(path):
-        pixels = _voxels(path) if _is_volume(path) else _decode(path)
+        pixels = _voxels(path) if is_volume(path) else _decode(path)
         if pixels.dtype != np.uint8 and not np.isfinite(pixels).all():
             raise ValueError("it holds values that are not finite")
         return pixels
@@ -138,7 +139,7 @@ def read_pixels(path: Path) -> NDArray[Any]:
 def read_labels(path: Path) -> NDArray[np.uint8]:
     """Read the labels at `path`, one for each pixel; a palette is not looked up."""
     with reading(path):
-        if _is_volume(path):
+        if is_volume(path):
             return _voxel_labels(path)
         labels = _plain_labels(path)
         _check_labels([labels])
@@ -160,6 +161,27 @@ def _check_labels(parts: Iterable[NDArray[Any]]) -> None:
         )
 
 
+def body_grid(path: Path, sides: int) -> Grid:
+    """Return where the voxels that `read_pixels` gives lie in the body.
+
+    The axes of an oblique volume are the nearest ones; `tilt` says how far they are.
+    """
+    import nibabel
+
+    with reading(path):
+        affine = np.asarray(_nifti(path).affine, np.float64)
+        order = nibabel.io_orientation(affine)  # type: ignore[no-untyped-call]
+        if not np.isfinite(order).all():
+            raise ValueError("its affine has an axis without length")
+        steps = np.empty((3, 3))
+        for stored, (axis, sign) in enumerate(order):
+            steps[:, int(axis)] = sign * affine[:3, stored]
+        spacing = np.linalg.norm(steps, axis=0)
+        along = np.clip(np.diagonal(steps) / spacing, -1.0, 1.0)
+        tilt = float(np.degrees(np.arccos(along[:sides])).max())
+        return Grid("RAS"[:sides], tuple(spacing[:sides].tolist()), round(tilt, 3))
+
+
 def voxel_sides(path: Path) -> tuple[float, ...]:
     """Return sides of a voxel in mm, along the axes that `read_pixels` gives."""
     import nibabel
@@ -173,7 +195,8 @@ def voxel_sides(path: Path) -> tuple[float, ...]:
         return tuple(by_axis[axis] for axis in range(3))
 
 
-def _is_volume(path: Path) -> bool:
+def is_volume(path: Path) -> bool:
+    """Return whether a file is a volume in NIfTI, by its name."""
     return path.name.lower().endswith((".nii", ".nii.gz"))
 
 
