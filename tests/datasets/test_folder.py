@@ -318,8 +318,8 @@ def test_volumes_of_nifti_are_turned_and_keep_their_values(tmp_path):
     spacing, smaller_spacing = (
         d.split("test").extra["spacing"][0] for d in (dataset, smaller)
     )
-    np.testing.assert_allclose(spacing, 1.0)
-    np.testing.assert_allclose(smaller_spacing, [1.5, 2.0, 2.5])
+    np.testing.assert_allclose(spacing, [2.0, 1.0, 1.0])
+    np.testing.assert_allclose(smaller_spacing, [3.0, 2.0, 2.5])
     assert dataset.split("test").extra["tilt"][0] == 0.0
 
 

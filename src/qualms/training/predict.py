@@ -351,7 +351,7 @@ def maps_at(
     arrays: Mapping[str, NDArray[Any]], i: int, raters: NDArray[Any] | None = None
 ) -> Maps:
     """Return the maps of item `i` of a batch that `predict` of a method returned."""
-    return Maps(
+    maps = Maps(
         mean_probs=arrays["mean_probs"][i],
         expected_entropy=arrays["expected_entropy"][i],
         draw_labels=arrays["draw_labels"][:, i],
@@ -360,8 +360,8 @@ def maps_at(
             for name, values in arrays.items()
             if name.startswith(_OWN) and values.ndim > 1
         },
-        **({} if raters is None else {"raters": raters}),
     )
+    return maps if raters is None else replace(maps, raters=raters)
 
 
 def numbers_at(arrays: Mapping[str, NDArray[Any]], i: int) -> dict[str, float]:
