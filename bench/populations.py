@@ -668,8 +668,8 @@ OVER_CLASSES = (
     scored("Macro F1", scores.macro_f1, "probs", "y"),
     scored("Macro AUROC", scores.macro_auroc, "probs", "y"),
 )
-_clusters = partial(Population, sizes=(60, 200, 400, 1_000), truth_items=800_000)
-_small = partial(Population, sizes=(12, 30, 100, 300), truth_items=400_000)
+_clusters = partial(Population, sizes=(200, 400, 1_000), truth_items=200_000)
+_small = partial(Population, sizes=(12, 30, 100, 300), truth_items=200_000)
 _near = partial(Population, truth_items=200, relative=True)
 FEW |= {
     f"clusters of 20, alike {alike}{', skewed' * skewed}": _clusters(
@@ -694,18 +694,21 @@ FEW |= {
         partial(neighbours, classes=40), OF_NEIGHBOURS, sizes=(300,)
     ),
     "100 classes": Population(
-        many_classes, OVER_CLASSES, sizes=(400, 500, 1_000), truth_items=200_000
+        many_classes, OVER_CLASSES, sizes=(400, 500, 1_000), truth_items=60_000
     ),
     "100 classes of other sizes": Population(
         partial(many_classes, skew=2.0),
         OVER_CLASSES,
         sizes=(500, 1_000),
-        truth_items=200_000,
+        truth_items=60_000,
     ),
 }
 FEW |= {
     f"share {share}": Population(
-        partial(right_share, share=share), SHARE, sizes=(12, 30, 100, 300)
+        partial(right_share, share=share),
+        SHARE,
+        sizes=(12, 30, 100, 300),
+        truth_items=1_000_000,
     )
     for share in (0.9, 0.97, 0.99, 0.995, 0.999)
 }

@@ -73,3 +73,4 @@ def test_no_number_of_three_clusters_has_a_range():
     assert all(math.isnan(row.low) for row in results.rows)
     (accuracy,) = (row for row in results.rows if row.score == "accuracy")
     assert "3 clusters" in accuracy.no_interval
+    assert any("3 clusters: no interval holds" in note for note in results.notes)

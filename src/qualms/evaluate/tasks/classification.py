@@ -486,7 +486,8 @@ def _notes(
     if "cluster" in predictions.arrays:
         clusters = len(np.unique(predictions.arrays["cluster"]))
         units = plural(clusters, "cluster")
-        notes.append(f"intervals are over {clusters} {units}, not items")
+        over = f"intervals are over {clusters} {units}, not items"
+        notes.append(design_of(predictions).why_too_few() or over)
     if val is not None:
         names, count = ", ".join(fitted), len(known_items(val))
         notes.append(f"{names} fitted on {count} validation items of {val.source}")
