@@ -192,7 +192,7 @@ def test_a_file_that_may_not_be_read_is_a_sentence(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     path = write(tmp_path / "p.npz", SMALL)
-    monkeypatch.setattr("pathlib.Path.open", locked)
+    monkeypatch.setattr("os.open", locked)
     refused(path, "the system says 'Permission denied'; check the path")
 
 

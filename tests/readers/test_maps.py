@@ -145,7 +145,7 @@ def test_masks_whose_labels_have_names_may_have_any_numbers(pictures):
         ("{}", "dataset.json must name the labels, as in"),
         ('{"labels": {"a": 0, "b": -1}}', "label 'b' must be a whole number from 0"),
         ('{"labels": {"a": 0, "b": 1, "c": 2}}', r"each of the 3 classes \(a, b, c\)"),
-        ("{", "must be a JSON object, and cannot be read"),
+        ("{", "dataset.json must be a JSON object, got '{'"),
     ],
 )
 def test_a_dataset_json_that_does_not_fit_is_refused(pictures, stated, said):

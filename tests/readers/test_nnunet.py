@@ -6,6 +6,7 @@ case that nnU-Net turned to RAS. Images are turned and mirrored against their ar
 """
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -155,13 +156,13 @@ def test_folds_with_cases_of_their_own_are_one_cross_validation(tmp_path):
 def test_the_pickle_is_never_opened(fold, monkeypatch):
     (fold / f"{CASE}.pkl").write_bytes(b"cos\nsystem\n(S'exit 1'\ntR.")
     opened = []
-    usual = Path.open
+    usual = os.open
 
     def watched(path, *arguments, **options):
-        opened.append(path.suffix)
+        opened.append(Path(path).suffix)
         return usual(path, *arguments, **options)
 
-    monkeypatch.setattr(Path, "open", watched)
+    monkeypatch.setattr(os, "open", watched)
     facts(read(fold))
     assert ".npz" in opened
     assert ".pkl" not in opened
@@ -213,7 +214,7 @@ def spoil_order(fold):
         (spoil_all_probabilities, "case_000, case_001, case_002 and 3 more must have"),
         (spoil_dataset, "needs dataset.json, which names the labels"),
         (spoil_names, r"probabilities of 2 heads \(background, liver\), got shape"),
-        (spoil_json, "dataset.json must be a JSON object, got list"),
+        (spoil_json, "dataset.json must be a JSON object, got"),
         (spoil_array, "must hold an array 'probabilities', found 'softmax'"),
         (spoil_shape, r"must have the shape of case_000.nii.gz, \(8, 6, 10\) after"),
         (spoil_order, "case_000.nii.gz must be the label map of the probabilities"),

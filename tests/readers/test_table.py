@@ -90,7 +90,7 @@ def test_truth_values_need_no_names(tmp_path):
         (
             EYES,
             {"prob": "p sick", "target": "picture", "positive": "7"},
-            "holds 7, 8, 9, which are more than two classes",
+            "holds 007, 008, 009, which are more than two classes",
         ),
         (EYES, {"prob": "place"}, "row 0 must be a number, it is 'here'; correct it"),
         (GERMAN, {"prob": "P krank"}, "it is '0,9'; say -o decimal=, if that"),
@@ -135,7 +135,7 @@ def test_what_cannot_be_read_is_answered(tmp_path, text, columns, message):
 def test_text_with_another_ending_is_refused(tmp_path):
     path = write(tmp_path, VALUES, "list.tsv")
     with pytest.raises(
-        PredictionsError, match=r"must be \.csv or \.parquet, got '\.tsv'"
+        PredictionsError, match=r"must end in \.csv, .* ends in '\.tsv'; give text"
     ):
         read(path, reader=table(mean="guess"))
 

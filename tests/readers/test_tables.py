@@ -1,22 +1,12 @@
-"""Tables of scikit-learn users, and frames that Hugging Face `datasets` wrote.
-
-`tools/write_datasets.py` wrote `written/datasets`: 40 items of three classes.
-"""
-
-import json
-import shutil
-from pathlib import Path
+"""Tables of scikit-learn users."""
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import qualms
-from qualms.cli import app
 from qualms.predictions import PredictionsError, read
 from qualms.shelf import names
 
-WRITTEN = Path(__file__).parent / "written" / "datasets"
 CSV = """patient,item,y_true,y_prob_cat,y_prob_dog,y_pred,group
 7,a,dog,0.3,0.7,dog,north
 7,b,cat,0.3,0.7,cat,north
@@ -113,33 +103,10 @@ def test_tables_of_our_own_are_read_as_before(tmp_path):
     assert found.notes[0].startswith("array 'y_true' is not part of classification")
 
 
-@pytest.mark.parametrize("name", ["frame", "frame.parquet"])
-def test_a_frame_of_datasets_has_the_names_of_its_feature(name):
-    found = read(WRITTEN / name)
-    assert found.header.classes == ("cat", "dog", "owl")
-    assert (found.n, found.classes) == (40, 3)
-    assert found.arrays["item"][39] == "picture 39"
-    assert np.mean(found.arrays["probs"][0].argmax(1) == found.arrays["target"]) > 0.6
-    told = CliRunner().invoke(app, ["score", str(WRITTEN / name), "--resamples", "0"])
-    assert told.exit_code == 0, told.output
-    assert "read as a frame of Hugging Face datasets: 40 items" in told.output
-
-
-def test_a_frame_that_is_damaged_is_refused(tmp_path):
-    shutil.copytree(WRITTEN / "frame", tmp_path / "frame")
-    state = tmp_path / "frame" / "state.json"
-    stated = json.loads(state.read_text())
-    state.write_text(
-        json.dumps({**stated, "_data_files": [{"filename": "gone.arrow"}]})
-    )
-    with pytest.raises(PredictionsError, match="cannot be read as a frame of Hugging"):
-        read(tmp_path / "frame")
-
-
 def test_every_reader_leaves_files_of_others_alone(tmp_path):
     qualms.predictions.write(tmp_path / "a.npz", {"target": [0, 1], "prob": [0.2, 0.9]})
     qualms.predictions.write(tmp_path / "a.csv", {"target": [0, 1], "prob": [0.2, 0.9]})
-    alone = ("huggingface", "masks", "monai", "nnunet", "sklearn")
+    alone = ("masks", "monai", "nnunet", "sklearn")
     assert names("readers") == (*alone, "table")
     for file in ("a.npz", "a.csv"):
         assert qualms.predictions.reader_of(tmp_path / file) is None

@@ -6,12 +6,14 @@ orientation is applied. But Pillow refuses a truncated file, which OpenCV may si
 fill with grey.
 """
 
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from qualms.datasets._png import check_png
 from qualms.datasets._publisher_files import reading
 from qualms.datasets._recipe import LoadedItems
 
@@ -87,8 +89,10 @@ def _decode(path: Path, mode: str) -> NDArray[Any]:
 def _open(path: Path) -> "Image":
     from PIL import Image, UnidentifiedImageError
 
+    content = path.read_bytes()
+    check_png(content)
     try:
-        return Image.open(path)
+        return Image.open(io.BytesIO(content))
     except UnidentifiedImageError as error:
         kind = path.suffix.lstrip(".").upper()
         raise ValueError(f"it is not a {kind} picture; copy it again") from error

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from qualms.evaluate._estimates import UNKNOWN
 from qualms.evaluate._interval_kinds import aims, with_shared_kind
 from qualms.evaluate._ranking import Ranking, Rival, rankings, uncompared
@@ -163,6 +165,8 @@ def unpaired(results: Sequence[Results]) -> str:
     """Return why items of the files are not paired; '' if they are."""
     if _same_items(results):
         return ""
+    if changed := _changed_targets(results):
+        return changed
     return OTHER_ORDER if _same_names(results) else DIFFERENT_ITEMS
 
 
@@ -244,6 +248,30 @@ def _same_items(results: Sequence[Results]) -> bool:
     """Return whether all files hold the same items."""
     pairings = [pairing(result.items) for result in results if result.items is not None]
     return all(same_items(pairings[0], other) for other in pairings[1:])
+
+
+def _changed_targets(results: Sequence[Results]) -> str:
+    """Return a sentence if named items are in one order, and some targets differ."""
+    files = [(each.name, each.items) for each in results if each.items is not None]
+    name, first = files[0]
+    mine, target = first.get("item"), first.get("target")
+    for other_name, other in files[1:]:
+        names, other_target = other.get("item"), other.get("target")
+        if any(each is None for each in (mine, target, names, other_target)):
+            continue
+        if not np.array_equal(mine, names) or same_items(
+            pairing(first), pairing(other)
+        ):
+            continue
+        changed = np.flatnonzero(~np.isclose(target, other_target, rtol=1e-6, atol=0))
+        if len(changed):
+            return (
+                f"the targets of {len(changed)} of {len(target)} items differ between"
+                f" {name} and {other_name}, first of item '{mine[changed[0]]}', so the"
+                " differences are not paired and no tie groups are given; correct the"
+                " targets"
+            )
+    return ""
 
 
 def _same_names(results: Sequence[Results]) -> bool:

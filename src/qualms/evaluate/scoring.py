@@ -27,7 +27,12 @@ from qualms.evaluate.operating_points import PointOptions
 from qualms.evaluate.rows import ScoreRow
 from qualms.evaluate.segmented import measuring
 from qualms.evaluate.sources import Source, SourceReader
-from qualms.evaluate.subsets import group_arrays, require_subset, shown_subsets
+from qualms.evaluate.subsets import (
+    group_arrays,
+    require_subset,
+    shown_subsets,
+    ungrouped_notes,
+)
 from qualms.predictions import Header, Paths, Predictions, in_order_of
 from qualms.scores import about, shared_sorts
 from qualms.shelf import find
@@ -172,8 +177,10 @@ def _scored(
     notes: tuple[str, ...] = ()
     if val is not None:
         notes = check_validation(predictions, val, force=force_val, shared=shared_val)
-    if options.by_group and not group_arrays(predictions):
-        notes = (*notes, NO_GROUPS)
+    if options.by_group:
+        left_out = ungrouped_notes(predictions)
+        bare = not left_out and not group_arrays(predictions)
+        notes = (*notes, *left_out, *([NO_GROUPS] if bare else []))
     with shared_sorts(), measuring(options) as options:
         judgement, chosen = with_chosen_first(
             judge_file(predictions, val, options), predictions, options

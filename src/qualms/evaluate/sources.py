@@ -11,6 +11,7 @@ from qualms.evaluate.entry import ScoreOptions
 from qualms.predictions import (
     Frame,
     Header,
+    HuggingFaceDataset,
     Paths,
     Predictions,
     build,
@@ -18,7 +19,7 @@ from qualms.predictions import (
     with_stated,
 )
 
-Source = str | Path | Mapping[str, Any] | Frame | Predictions
+Source = str | Path | Mapping[str, Any] | Frame | HuggingFaceDataset | Predictions
 LARGEST = 1e70
 """Largest number whose fourth powers and their sums are finite."""
 

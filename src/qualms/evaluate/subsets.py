@@ -32,6 +32,11 @@ SIDE_BY_SIDE = ("in_domain", "shifted")
 """Sets that are shown side by side if a file marks shifted items."""
 CHOICES = (*SIDE_BY_SIDE, "all")
 """Sets of items that a user may choose."""
+_NUMBERED = 20
+"""Most groups whose names are numbers that are never taken for measured values."""
+_FEW_EACH = 10
+"""Fewer items than this for each number are no groups."""
+_AGE = re.compile(r"(?:^|[^a-z])ages?(?:[^a-z]|$)|years|alter", re.IGNORECASE)
 _GROUP = re.compile(r"(?:(in_domain|shifted|all)/)?(group(?:/[^=]*)?)=(.*)", re.DOTALL)
 """Set of items, name of the array that groups them, and name of the group."""
 _WORDS = {
@@ -186,12 +191,38 @@ def subsets(
 
 
 def group_arrays(predictions: Predictions) -> dict[str, NDArray[Any]]:
-    """Return the arrays that group items by name: `group`, and any `group/<name>`."""
+    """Return the arrays that group items by name: `group`, and any `group/<name>`.
+
+    An array of measured values, such as ages, is none of them.
+    """
+    groups = _all_groups(predictions)
+    return {name: array for name, array in groups.items() if not _measured(name, array)}
+
+
+def ungrouped_notes(predictions: Predictions) -> tuple[str, ...]:
+    """Return a note on each array of measured values."""
+    return tuple(
+        f"array '{name}' holds {len(np.unique(array))} different numbers from"
+        f" {array.min()} to {array.max()}, which are values and no groups: scores by"
+        " group leave it out; store ranges, such as '40-59'"
+        for name, array in _all_groups(predictions).items()
+        if _measured(name, array)
+    )
+
+
+def _all_groups(predictions: Predictions) -> dict[str, NDArray[Any]]:
     return {
         name: array
         for name, array in predictions.arrays.items()
         if name == "group" or name.startswith("group/")
     }
+
+
+def _measured(name: str, array: NDArray[Any]) -> bool:
+    """Return whether the names of groups seem to be measured values, such as ages."""
+    if array.dtype.kind != "i" or len(values := np.unique(array)) <= _NUMBERED:
+        return False
+    return bool(_AGE.search(name)) or len(array) < _FEW_EACH * len(values)
 
 
 def grouped(

@@ -6,7 +6,13 @@ ensemble from files alone. `same_items` says whether two files can be compared i
 item. Invalid predictions raise a `PredictionsError` that says what is wrong.
 """
 
-from qualms.predictions._array_file import ARRAY_FILES, read_array
+from qualms.predictions._array_file import (
+    ARRAY_FILES,
+    array_names,
+    read_array,
+    read_columns,
+    read_json,
+)
 from qualms.predictions._errors import PredictionsError
 from qualms.predictions._facts import facts
 from qualms.predictions._files import (
@@ -18,6 +24,7 @@ from qualms.predictions._files import (
 )
 from qualms.predictions._folder_writer import SegmentationWriter
 from qualms.predictions._header import FORMAT, Header
+from qualms.predictions._hugging_face import HuggingFaceDataset
 from qualms.predictions._lengths import LENGTH_TAKEN, inverse_norm
 from qualms.predictions._names import NO_TARGET
 from qualms.predictions._order import in_order_of
@@ -41,6 +48,7 @@ from qualms.predictions._schema import array_field
 from qualms.predictions._segmentation import check_entropies
 from qualms.predictions._stated import STATED, Background, background_of, with_stated
 from qualms.predictions._tables import Frame
+from qualms.predictions._text_table import as_floats
 
 __all__ = [
     "ARRAY_FILES",
@@ -55,6 +63,7 @@ __all__ = [
     "Frame",
     "Grid",
     "Header",
+    "HuggingFaceDataset",
     "Maps",
     "Pairing",
     "Paths",
@@ -64,6 +73,8 @@ __all__ = [
     "SegmentationWriter",
     "are_on_disk",
     "array_field",
+    "array_names",
+    "as_floats",
     "background_of",
     "build",
     "check_destination",
@@ -76,6 +87,8 @@ __all__ = [
     "pool",
     "read",
     "read_array",
+    "read_columns",
+    "read_json",
     "reader_of",
     "same_items",
     "with_stated",

@@ -1,7 +1,6 @@
 """Files .csv: one row per item, in UTF-8, columns separated by commas."""
 
 import csv
-import io
 import re
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +15,13 @@ from qualms.predictions._errors import PredictionsError, parsing, shortened
 from qualms.predictions._normal import RawArrays
 from qualms.predictions._opened import OpenedFile
 from qualms.predictions._schema import Kind
-from qualms.predictions._tables import field_of, raw_table, wanted_columns
+from qualms.predictions._tables import (
+    field_of,
+    kinds_of,
+    raw_table,
+    wanted_columns,
+)
+from qualms.predictions._text_table import as_floats, rows_of
 from qualms.predictions._values import text_array
 from qualms.wording import plural
 
@@ -43,17 +48,13 @@ _REMEDIES = (
 def read_csv(source: OpenedFile) -> RawArrays:
     """Read the arrays of a .csv file, and the header beside it."""
     with parsing(source.path):
-        # Spreadsheets put a byte order mark before the first column.
-        text = io.TextIOWrapper(source.file, encoding="utf-8-sig", newline="")
-        try:
-            lines = filter(None, csv.reader(text, strict=True))
-            names = _names(next(lines, []))
-            wanted = wanted_columns(names)
-            embedded = _EMBEDDING in wanted
-            columns = [_CsvColumn(name, named=embedded) for name in wanted]
-            rows = _read_rows(lines, names, columns)
-        finally:
-            text.detach()  # without this, the file would be closed with `text`
+        lines = rows_of(source)
+        names = _names(next(lines, []))
+        wanted = wanted_columns(names)
+        kinds = kinds_of(wanted)
+        embedded = _EMBEDDING in wanted
+        columns = [_CsvColumn(name, kinds[name], named=embedded) for name in wanted]
+        rows = _read_rows(lines, names, columns)
     by_name = {column.name: column for column in columns}
     return raw_table(
         source, names, rows, lambda wanted: (by_name[name].values() for name in wanted)
@@ -101,7 +102,7 @@ def _names(first: Sequence[str]) -> list[str]:
 def _refuse_headless(names: Sequence[str]) -> None:
     """Raise if the first line does not hold the names of the columns."""
     named = any(field_of(name) is not None for name in names)
-    if named or not (_as_floats(names) or _BEFORE_NAMES.match(names[0])):
+    if named or not (as_floats(names) or _BEFORE_NAMES.match(names[0])):
         return
     raise PredictionsError(
         "the first line must name the columns, as 'target,prob' does, it is "
@@ -139,10 +140,9 @@ def _read_rows(
 class _CsvColumn:
     """The cells of one column; numbers are parsed at once, text at the end."""
 
-    def __init__(self, name: str, *, named: bool = False) -> None:
+    def __init__(self, name: str, kind: Kind, *, named: bool = False) -> None:
         self.name = name
-        field = field_of(name)
-        self._kind: Kind = "any" if field is None else field.kind
+        self._kind = kind
         self._named = named and self._kind == "class"
         self._numbers = array("d")
         self._texts: list[str] = []
@@ -151,9 +151,11 @@ class _CsvColumn:
         if self._named or self._kind not in ("real", "class", "byte"):
             self._texts.extend(cells)
             return
-        numbers = _as_floats(cells)
+        numbers = self._as_numbers(cells)
         if numbers is None:
-            row = next(row for row, cell in enumerate(cells) if not _as_floats([cell]))
+            row = next(
+                r for r, cell in enumerate(cells) if not self._as_numbers([cell])
+            )
             self._refuse(len(self._numbers) + row, cells[row], "a number")
         else:
             self._numbers.extend(numbers)
@@ -190,10 +192,10 @@ class _CsvColumn:
 
     def classes(self) -> NDArray[Any]:
         """Return classes as numbers, or as names if few of them are numbers."""
-        numbers = _as_floats(self._texts)
+        numbers = self._as_numbers(self._texts)
         if numbers is not None:
             return np.array(numbers)
-        odd = [row for row, cell in enumerate(self._texts) if not _as_floats([cell])]
+        odd = [r for r, cell in enumerate(self._texts) if not self._as_numbers([cell])]
         if 2 * len(odd) < len(self._texts):
             self._refuse(odd[0], self._texts[odd[0]], "a number as most of them are")
         return self.texts()
@@ -202,8 +204,13 @@ class _CsvColumn:
         if set(self._texts) <= {"true", "false"}:
             return self.flags()
         names = self.names()
-        numbers = None if names.dtype.kind == "i" else _as_floats(self._texts)
+        if names.dtype.kind == "i":
+            return names
+        numbers = as_floats(self._texts, padded=False)
         return names if numbers is None else np.array(numbers)
+
+    def _as_numbers(self, cells: Sequence[str]) -> list[float] | None:
+        return as_floats(cells, padded=self._kind != "class")
 
     def _refuse(self, row: int, cell: str, wanted: str) -> None:
         content = f"{cell!r:.60}" if cell.strip() else "empty"
@@ -221,6 +228,8 @@ class _CsvColumn:
                     return remedy
             if self._kind == "class" and cell.strip().isidentifier():
                 return "number the classes from 0"
+            if self._kind == "class" and cell.strip().isdecimal():
+                return "a number of a class has no zero in front: number them 0, 1, ..."
         return "correct the cell or leave the row out"
 
 
@@ -230,14 +239,3 @@ _PARSERS: dict[Kind, Callable[[_CsvColumn], NDArray[Any]]] = {
     "name": _CsvColumn.names,
     "any": _CsvColumn.guessed,
 }
-
-
-def _as_floats(cells: Sequence[str]) -> list[float] | None:
-    # Python also reads 1_000 and the digits of other scripts. Other programs do not.
-    together = "".join(cells)
-    if "_" in together or not together.isascii():
-        return None
-    try:
-        return list(map(float, cells))
-    except ValueError:
-        return None

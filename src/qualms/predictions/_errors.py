@@ -15,7 +15,7 @@ _NAME = 60
 _LISTED = 12
 
 _BEGINNINGS = {
-    b"PK\x03\x04": "an .npz (zip) file",
+    b"PK\x03\x04": "a zip file, as .npz, .xlsx and packed folders are",
     b"PAR1": "a .parquet file",
     b"\x93NUMPY": "an .npy file: save several arrays by name with np.savez",
     b"\x89HDF": "an HDF5 file",
@@ -29,6 +29,15 @@ _BEGINNINGS = {
 }
 
 
+_PICKLED = "nothing is ever unpickled: save arrays with numpy.savez_compressed"
+_SHEET = "save the sheet as .csv"
+_ENDINGS = {
+    **dict.fromkeys((".zip", ".gz", ".bz2", ".xz", ".tar", ".tgz"), "unpack it first"),
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), _SHEET),
+    **dict.fromkeys((".pkl", ".pickle", ".pt", ".pth", ".joblib"), _PICKLED),
+    ".arrow": "load it with `datasets` and pass it: qualms.score(dataset)",
+}
+"""Remedies for files whose endings no reader takes."""
 _UNKNOWN = "; it may be cut short or carry the wrong name: write it again"
 
 
@@ -93,9 +102,18 @@ def parsing(path: Path) -> AbstractContextManager[None]:
     return _refusing(
         lambda error: (
             f"is not a readable {path.suffix.lower()} file ({said_by(error)})"
-            f"{_looks(path) or _UNKNOWN}"
+            f"{_looks(path) or _remedy_of(error)}"
         )
     )
+
+
+def remedy_of_ending(path: Path) -> str:
+    """Return the remedy for a file with an ending that no reader takes; '' if none."""
+    return _ENDINGS.get(path.suffix.lower(), "")
+
+
+def _remedy_of(error: Exception) -> str:
+    return "; save it as UTF-8" if isinstance(error, UnicodeDecodeError) else _UNKNOWN
 
 
 def encoding(path: Path) -> AbstractContextManager[None]:

@@ -21,13 +21,20 @@ from qualms.predictions._errors import (
     encoding,
     naming,
     refuse_undecodable,
+    remedy_of_ending,
 )
 from qualms.predictions._folder import read_folder
 from qualms.predictions._folder_writer import refuse_replacing, write_folder
 from qualms.predictions._foreign import to_array
 from qualms.predictions._header import Header, as_header, dumps, parse_header
+from qualms.predictions._hugging_face import (
+    HuggingFaceDataset,
+    class_names,
+    dataset_arrays,
+    refuse_several,
+)
 from qualms.predictions._normal import RawArrays, ReadOptions, normal_form
-from qualms.predictions._opened import OpenedFile, opened
+from qualms.predictions._opened import OpenedFile, opened, refuse_pipe
 from qualms.predictions._reader import Reader, read_foreign, reader_of
 from qualms.predictions._record import Predictions
 from qualms.predictions._schema import is_array_name
@@ -88,6 +95,8 @@ def read(  # noqa: PLR0913 - what may be said of a file
     options = ReadOptions(task, logits, renormalise, alpha=alpha)
     refuse_undecodable(source)
     folders = paths_of(raters)
+    with naming(str(path)):
+        _refuse_absent(source)
     reader = reader_of(source) if reader is None else reader
     if reader is not None:
         return read_foreign(source, reader, folders, options)
@@ -95,15 +104,17 @@ def read(  # noqa: PLR0913 - what may be said of a file
     if source.is_dir():
         return read_folder(source, options)
     with naming(str(path)):
-        _refuse_absent(source)
         _refuse_index(source)
-        kind = _file_kind(source, "write it with qualms.predictions.write(...)")
+        kind = _file_kind(
+            source,
+            remedy_of_ending(source) or "write it with qualms.predictions.write(...)",
+        )
         with opened(source) as file:
             return normal_form(kind.read(file), options, str(path))
 
 
 def build(
-    arrays: Mapping[str, Any] | Frame,
+    arrays: Mapping[str, Any] | Frame | HuggingFaceDataset,
     *,
     header: Header | Mapping[str, Any] | None = None,
     task: str | None = None,
@@ -114,10 +125,11 @@ def build(
     """Build predictions from a mapping of names to arrays, checked and in normal form.
 
     Arrays may be of NumPy, PyTorch, JAX and TensorFlow, columns of pandas, or lists;
-    `arrays` may be a frame of pandas or polars with the columns of a .csv file. For
-    segmentation, `maps` is a sequence of `Maps`, each of which is checked on access,
-    with `item`, `group`, `cluster`, `shifted` and `known` beside it. `task`,
-    `logits`, `renormalise` and `alpha` are those of `read`.
+    `arrays` may be a frame of pandas or polars, or a `datasets.Dataset` of Hugging
+    Face, with the columns of a .csv file. For segmentation, `maps` is a sequence of
+    `Maps`, each of which is checked on access, with `item`, `group`, `cluster`,
+    `shifted` and `known` beside it. `task`, `logits`, `renormalise` and `alpha` are
+    those of `read`.
 
     >>> predictions = build({"target": [0, 1], "prob": [0.2, 0.9]})
     >>> predictions.task, predictions.arrays["probs"].shape
@@ -129,7 +141,7 @@ def build(
 
 def write(
     path: str | PathLike[str],
-    predictions: Predictions | Mapping[str, Any] | Frame,
+    predictions: Predictions | Mapping[str, Any] | Frame | HuggingFaceDataset,
     *,
     header: Header | Mapping[str, Any] | None = None,
     task: str | None = None,
@@ -189,12 +201,18 @@ def check_destination(path: str | PathLike[str], *, task: str) -> None:
 
 
 def _built(
-    arrays: Mapping[str, Any] | Frame,
+    arrays: Mapping[str, Any] | Frame | HuggingFaceDataset,
     header: Header | Mapping[str, Any] | None,
     options: ReadOptions,
 ) -> Predictions:
     with naming(_SOURCE):
-        if not isinstance(arrays, Mapping) and isinstance(arrays, Frame):
+        if isinstance(arrays, Mapping):
+            refuse_several(arrays)
+        elif isinstance(arrays, HuggingFaceDataset):
+            names = class_names(arrays)
+            header = ({"classes": names} if names else {}) | as_header(header)
+            arrays = dataset_arrays(arrays)
+        elif isinstance(arrays, Frame):
             arrays = frame_arrays(arrays)
         _refuse_unnamed(arrays)
         converted = {
@@ -261,7 +279,10 @@ def _refuse_raters(path: Path, raters: Sequence[Path]) -> None:
 
 
 def _refuse_absent(path: Path) -> None:
-    if path.is_file():
+    if path.is_dir():
+        return
+    if path.exists():
+        refuse_pipe(path.stat())
         return
     siblings = path.parent.iterdir() if path.parent.is_dir() else ()
     hint = suggest(path.name, [sibling.name for sibling in siblings])

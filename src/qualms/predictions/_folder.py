@@ -19,6 +19,7 @@ from qualms.predictions._binary import read_npz, read_safetensors
 from qualms.predictions._errors import PredictionsError, listed, naming, shortened
 from qualms.predictions._foreign import numpy_array
 from qualms.predictions._header import check_shapes, loads, shapes_of
+from qualms.predictions._hugging_face import FOLDER
 from qualms.predictions._item_maps import (
     OWN,
     ItemForm,
@@ -57,7 +58,7 @@ def read_folder(folder: Path, options: ReadOptions) -> Predictions:
         _refuse_without_index(folder)
         # The index stays open until all files of items are checked to belong to it.
         with opened(folder / "index.json") as source:
-            index = loads(source.file.read(), "index.json", form=_FORM)
+            index = loads(source.content(), "index.json", form=_FORM)
             items = _items(index)
             notes = _unknown_keys(index, items)
             entries = [_item_file(folder, row, item) for row, item in enumerate(items)]
@@ -114,6 +115,11 @@ def _load(entries: Sequence[ItemFile], form: ItemForm, row: int) -> Maps:
 
 
 def _refuse_without_index(folder: Path) -> None:
+    if all((folder / name).is_file() for name in FOLDER):
+        raise PredictionsError(
+            "is a dataset of Hugging Face, which is taken in Python and not from its"
+            " folder; pass qualms.score(datasets.load_from_disk(...))"
+        )
     if not (folder / "index.json").is_file():
         raise PredictionsError(
             "is a folder without index.json, so no segmentation predictions; give the "

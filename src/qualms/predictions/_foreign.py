@@ -1,5 +1,6 @@
 """Arrays of any framework as NumPy arrays, without importing a framework."""
 
+from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -19,6 +20,8 @@ def to_array(name: str, values: Any) -> NDArray[Any]:
         raise PredictionsError(
             f"array '{name}' has masked values; fill them or drop those items"
         )
+    if isinstance(values, list | tuple) and values and _are_texts(values):
+        return text_array(name, values)  # NumPy would drop a NUL at an end
     try:
         array = np.asarray(_on_host(values))
     except MemoryError:
@@ -40,6 +43,10 @@ def numpy_array(name: str, array: NDArray[Any]) -> NDArray[Any]:
     if kind in "OT":
         return _unboxed(name, array.astype(object))
     return array
+
+
+def _are_texts(values: Sequence[Any]) -> bool:
+    return isinstance(values[0], str) and all(isinstance(v, str) for v in values)
 
 
 @runtime_checkable

@@ -326,7 +326,7 @@ def _mapping(value: Any) -> bool:
 def _different_names(value: Any) -> bool:
     if not isinstance(value, Sequence) or isinstance(value, str):
         return False
-    named = all(isinstance(name, str) and name for name in value)
+    named = all(isinstance(n, str) and n and "\0" not in n for n in value)
     return named and len(set(value)) == len(value)
 
 

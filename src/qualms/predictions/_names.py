@@ -26,9 +26,16 @@ _COUNTERPART = {
 }
 # Names that other programs give to the column with the probability of a class.
 _NUMBERED_PROB = re.compile(r"(?:p|proba|class|softmax)_?([0-9]{1,6})")
+_FINDING = re.compile(r"(?:target|label|y_true)_[0-9]{1,6}")
 NO_TARGET = (
     "there is no 'target': these predictions can be checked, pooled and referred, but "
     "not scored"
+)
+
+SEVERAL_FINDINGS = (
+    "{} holds {} findings, of which an item may have several or none (multi-label),"
+    " and these are not scored yet; score each finding by itself: its column as"
+    " 'target', and its sigmoid as 'prob'"
 )
 
 
@@ -64,6 +71,10 @@ def check_names(
     With `strict`, raise on an array that would be left out.
     """
     unknown = [name for name in names if array_field(task, name) is None]
+    findings = [name for name in unknown if _FINDING.fullmatch(name)]
+    if len(findings) > 1 and task == "classification" and "target" not in names:
+        columns = f"{findings[0]} to {findings[-1]}"
+        raise PredictionsError(SEVERAL_FINDINGS.format(columns, len(findings)))
     for name in unknown:
         _refuse_misspelt(task, name)
         if strict:

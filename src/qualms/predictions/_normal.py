@@ -21,7 +21,7 @@ from qualms.predictions._errors import PredictionsError, shortened
 from qualms.predictions._header import Header, check_shapes, parse_header, version_of
 from qualms.predictions._lengths import INVERSE_NORM, inverse_norm, length_notes
 from qualms.predictions._limits import refuse_unpacking
-from qualms.predictions._names import check_names, settle_task
+from qualms.predictions._names import SEVERAL_FINDINGS, check_names, settle_task
 from qualms.predictions._probabilities import (
     Converted,
     checked_probs,
@@ -70,6 +70,12 @@ class RawArrays:
 FEW = 10
 """With fewer items, all targets may be -1 or 1 by chance."""
 
+_HALF, _ENOUGH, _NEGATIVE = 0.5, 20, 0.2
+"""From so many items on, of which this share is of class 0, P(y=1) is sometimes below
+one half."""
+_OTHERS = 0.1
+"""Least share of items of further classes that is no slip of the pen."""
+
 
 class ReadOptions(NamedTuple):
     """Options of the user for reading, building and writing predictions.
@@ -103,6 +109,7 @@ def _format_1(raw: RawArrays, options: ReadOptions, source: str) -> Predictions:
     if "lower" in fields and header.alpha is None and options.alpha is not None:
         header = replace(header, alpha=options.alpha)
     header = _with_rules(header, fields, raw.header_at)
+    _refuse_several_classes(raw, fields)
     axes, sizes = check_axes(fields, raw.shapes)
     _refuse_large(raw, fields)
     if task == "embedding":
@@ -119,8 +126,7 @@ def _format_1(raw: RawArrays, options: ReadOptions, source: str) -> Predictions:
         notes += converted.notes
     check_class_names(header, sizes.get("C"))
     _refuse_signs(arrays, sizes.get("C", 2))
-    if above := _above(arrays):
-        notes.append(above)
+    notes += filter(None, [_above(arrays), _of_predicted(arrays, fields)])
     notes += _add_uncertainty(task, arrays)
     return Predictions(
         task=task,
@@ -131,6 +137,42 @@ def _format_1(raw: RawArrays, options: ReadOptions, source: str) -> Predictions:
         n=sizes["N"],
         draws=sizes.get("M", 1),
         classes=sizes.get("C"),
+    )
+
+
+def _refuse_several_classes(raw: RawArrays, fields: Mapping[str, Field]) -> None:
+    """Raise if items have several findings, or 'prob' is for more than two classes."""
+    field, shape = fields.get("target"), raw.shapes.get("target", ())
+    if field is None or field.kind != "class" or 0 in shape:
+        return
+    one = len(shape) == len(raw.shapes.get("prob", ())) == 1 and "known" not in fields
+    if not one and len(shape) != 2:
+        return
+    target = raw.array("target")
+    if target.dtype.kind not in "fiub" or not np.isfinite(target).all():
+        return  # the check of its values raises
+    if one and np.mean(target > 1) > _OTHERS and len(np.unique(target)) > 2:
+        raise PredictionsError(
+            f"array 'prob' is P(y=1) of two classes, and 'target' goes up to"
+            f" {target.max():g}; store the probabilities of all classes as 'probs'"
+            " (N, C), also if 'prob' is the probability of the predicted class"
+        )
+    if not one and np.isin(target, (0, 1)).all() and (target.sum(axis=1) != 1).any():
+        raise PredictionsError(SEVERAL_FINDINGS.format("'target'", shape[1]))
+
+
+def _of_predicted(arrays: Mapping[str, Any], fields: Mapping[str, Field]) -> str:
+    """Return a note if 'prob' may be the probability of the predicted class."""
+    target = arrays.get("target")
+    if "prob" not in fields or target is None or len(target) < _ENOUGH:
+        return ""
+    lowest, negative = float(arrays["probs"][..., 1].min()), int((target == 0).sum())
+    if lowest < _HALF or negative < _NEGATIVE * len(target):
+        return ""
+    return (
+        f"no 'prob' is below 0.5, although {negative} of {len(target)} items are of"
+        " class 0: it must be P(y=1) for every item, and not the probability of the"
+        " predicted class"
     )
 
 

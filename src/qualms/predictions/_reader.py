@@ -5,19 +5,26 @@ files, columns and arrays alone, and returns arrays and a header as they would b
 to `build`, so that they are checked like all others.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from qualms.predictions._array_file import array_names
 from qualms.predictions._errors import PredictionsError, listed, naming
 from qualms.predictions._foreign import to_array
 from qualms.predictions._item_maps import ItemForm, check_maps
 from qualms.predictions._normal import RawArrays, ReadOptions, normal_form
+from qualms.predictions._opened import FileVersions, versions_of
 from qualms.predictions._record import LazyMaps, Maps, Predictions
 from qualms.predictions._segmentation import ItemMaps, segmentation_form
 from qualms.shelf import broken, find, names
+
+_OURS = frozenset(
+    ("target", "prob", "probs", "prob_0", "mean", "lower", "embedding", "embedding_0")
+)
+"""Arrays and columns that show one of our own files."""
 
 
 class ForeignRequest(NamedTuple):
@@ -38,6 +45,9 @@ class ForeignCases(NamedTuple):
     """The items, as messages name them."""
     draws: int = 1
     """The most draws of an item."""
+    files: Sequence[Sequence[Path]] = ()
+    """The files of each item. Those in the folders that are read must stay as they
+    were; without them, nothing notices that one is replaced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +80,7 @@ def reader_of(path: Path) -> Reader | None:
         PredictionsError: If several readers recognise it.
     """
     # A pipe is neither; opening it would wait for its writer.
-    if not (path.is_file() or path.is_dir()) or (path / "index.json").is_file():
-        return None
-    if path.suffix.lower() == ".safetensors":
+    if not (path.is_file() or path.is_dir()) or _is_ours(path):
         return None
     readers = _readers()
     matching = [name for name, reader in readers.items() if reader.recognise(path)]
@@ -82,6 +90,15 @@ def reader_of(path: Path) -> Reader | None:
             f" qualms convert {matching[0]} {path} --out FILE"
         )
     return readers[matching[0]] if matching else None
+
+
+def _is_ours(path: Path) -> bool:
+    """Return whether a file or folder has one of our own formats, by names alone."""
+    if path.is_dir():
+        return (path / "index.json").is_file()
+    return path.suffix.lower() == ".safetensors" or not _OURS.isdisjoint(
+        array_names(path)
+    )
 
 
 def _readers() -> dict[str, Reader]:
@@ -108,7 +125,9 @@ def read_foreign(
     """
     source = str(path)
     with naming(source):
+        versions = versions_of((path, *filter(Path.is_dir, raters)))
         contents = reader.read(path, ForeignRequest(raters, options.task))
+        versions.check()
         if raters and contents.cases is None:
             raise PredictionsError(
                 "holds no label maps, and raters are folders of label maps; leave out"
@@ -125,14 +144,17 @@ def read_foreign(
             predictions = normal_form(raw, options, source)
     if contents.cases is not None:
         maps = ItemMaps(
-            partial(_open, source, contents.cases), partial(_draws, contents.cases)
+            partial(_open, source, contents.cases, versions),
+            partial(_draws, contents.cases),
         )
         predictions = segmentation_form(raw, maps, options, source)
     return replace(predictions, notes=(*contents.notes, *predictions.notes))
 
 
-def _open(source: str, cases: ForeignCases, form: ItemForm) -> LazyMaps:
-    load = partial(_load, source, cases, form)
+def _open(
+    source: str, cases: ForeignCases, versions: FileVersions, form: ItemForm
+) -> LazyMaps:
+    load = partial(_load, source, cases, versions, form)
     return LazyMaps(load, range(len(cases.names)), on_disk=True)
 
 
@@ -140,6 +162,12 @@ def _draws(cases: ForeignCases) -> int:
     return cases.draws
 
 
-def _load(source: str, cases: ForeignCases, form: ItemForm, row: int) -> Maps:
+def _load(
+    source: str, cases: ForeignCases, versions: FileVersions, form: ItemForm, row: int
+) -> Maps:
+    files = cases.files[row] if cases.files else ()
     with naming(f"{source}, {cases.names[row]}"):
-        return check_maps(cases.load(row), form)
+        versions.check(files)
+        maps = cases.load(row)
+        versions.check(files)
+        return check_maps(maps, form)

@@ -32,11 +32,12 @@ def read_header(table: OpenedFile) -> dict[str, Any]:
     if not path.is_file():
         return {}
     with opened(path) as beside:
-        header = loads(beside.file.read(), f"the file '{path.name}' beside it")
-    if set(header) != {_VERSIONS}:
+        header = loads(beside.content(), f"the file '{path.name}' beside it")
+    versions = header.get(_VERSIONS)
+    if set(header) != {_VERSIONS} or not isinstance(versions, dict):
         return header
-    version = header[_VERSIONS].get(_sum(table.file))
-    if version is None:
+    version = versions.get(_sum(table.file))
+    if not isinstance(version, dict):
         raise PredictionsError(
             f"was changed after somebody began to replace it, and '{path.name}' beside "
             "it has no header of this table; write it again, or delete that file"

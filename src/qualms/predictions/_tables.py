@@ -21,7 +21,7 @@ from qualms.predictions._limits import refuse_unpacking, refuse_wide_text
 from qualms.predictions._names import matching_tasks
 from qualms.predictions._normal import RawArrays
 from qualms.predictions._opened import OpenedFile
-from qualms.predictions._schema import TASKS, Field, array_field
+from qualms.predictions._schema import TASKS, Field, Kind, array_field
 from qualms.predictions._sidecar import read_header, sidecar
 
 # Yields the columns of the given names in turn.
@@ -38,6 +38,18 @@ def field_of(column: str) -> Field | None:
 def _field(name: str) -> Field | None:
     fields = (array_field(task, name) for task in TASKS)
     return next((field for field in fields if field is not None), None)
+
+
+def kinds_of(columns: Sequence[str]) -> dict[str, Kind]:
+    """Return the kind of each column, in the task that the names of all show."""
+    arrays = {column: _array_of(column) for column in columns}
+    matching = matching_tasks(arrays.values())
+    kinds: dict[str, Kind] = {}
+    for column, array in arrays.items():
+        fields = [array_field(task, array) for task in matching or TASKS]
+        field = next((each for each in fields if each is not None), field_of(column))
+        kinds[column] = "any" if field is None else field.kind
+    return kinds
 
 
 def wanted_columns(names: Sequence[str]) -> list[str]:
@@ -110,15 +122,21 @@ def frame_arrays(frame: Frame) -> dict[str, Any]:
     wrong = next((name for name in names if not isinstance(name, str)), None)
     if wrong is not None:
         raise PredictionsError(f"the name of a column must be text, got {wrong!r:.60}")
-    columns = _columns_by_array(wanted_columns(names))
-    used = {column for parts in columns.values() for column in parts}
-    arrays = {
-        name: frame[parts[0]]
+    wanted = wanted_columns(names)
+    arrays = arrays_of_columns(wanted, frame.__getitem__)
+    return arrays | {name: frame[name] for name in names if name not in wanted}
+
+
+def arrays_of_columns(
+    names: Sequence[str], take: Callable[[str], Any]
+) -> dict[str, Any]:
+    """Return the arrays that columns form, each column taken by its name."""
+    return {
+        name: take(parts[0])
         if parts == [name]
-        else np.stack([np.asarray(frame[part]) for part in parts], axis=1)
-        for name, parts in columns.items()
+        else np.stack([np.asarray(take(part)) for part in parts], axis=1)
+        for name, parts in _columns_by_array(names).items()
     }
-    return arrays | {name: frame[name] for name in names if name not in used}
 
 
 def table_arrays(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
@@ -242,6 +260,21 @@ def read_parquet(source: OpenedFile) -> RawArrays:
             if _is_text(kind)
         }
     return raw_table(source, names, rows, partial(_read_columns, source, texts))
+
+
+def parquet_names(source: OpenedFile) -> list[str]:
+    """Return the names of the columns of a .parquet file."""
+    with parsing(source.path), _parquet_file(source) as file:
+        return list(file.schema_arrow.names)
+
+
+def parquet_column(source: OpenedFile, name: str) -> NDArray[Any]:
+    """Return one column of a .parquet file, all of which must fit into memory."""
+    with parsing(source.path), _parquet_file(source) as file:
+        sizes = file.metadata.num_rows * file.metadata.num_columns * 8
+        refuse_unpacking(sizes, source.size)
+        texts = [name] if _is_text(file.schema_arrow.field(name).type) else []
+    return next(_read_columns(source, texts, [name]))
 
 
 def write_parquet_table(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:

@@ -24,6 +24,10 @@ _BLOCK = 2**16
 _COUNTED = {"N": "items", "M": "draws", "C": "classes", "3": "channels"}
 # Share of negative variances above which they are taken for logarithms.
 _MANY = 0.2
+_NUL = (
+    "array '{}', row {} has a NUL in its text, which no name holds; write the name"
+    " without it"
+)
 _Shape = tuple[int, ...]
 
 
@@ -333,7 +337,7 @@ def _item(raw: RawArray) -> NDArray[Any]:
 
 def _name(raw: RawArray) -> NDArray[Any]:
     if raw.array.dtype.kind in "US":
-        return _text(raw)
+        return _filled(raw.name, _text(raw))
     numbers = as_numbers(raw.name, raw.array, "give text or whole numbers")
     low, high = finite_span(raw.name, numbers, raw.axes)
     refuse_fractions(raw.name, numbers, raw.axes)
@@ -345,8 +349,33 @@ def _name(raw: RawArray) -> NDArray[Any]:
     return numbers.astype(np.int64)
 
 
+def _filled(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    """Return `array`; raise if it is that of clusters and one of them has no name."""
+    if name == "cluster":
+        for row in np.flatnonzero(np.isin(array.astype("U1"), ("", " ", "\t"))):
+            if not array[row].strip():
+                raise PredictionsError(
+                    f"array 'cluster' must name the cluster of every item, row {row} is"
+                    " empty, and items without a name would form one cluster; name each"
+                    " of them by itself, or leave the row out"
+                )
+    return array
+
+
+def _refuse_nul(name: str, array: NDArray[Any]) -> None:
+    """Raise if a text has a NUL between its characters; those behind it are padding."""
+    width = array.dtype.itemsize // 4
+    for start in range(0, array.size if width else 0, _BLOCK):
+        block = np.ascontiguousarray(array.reshape(-1)[start : start + _BLOCK])
+        nul = block.view(np.uint32).reshape(-1, width) == 0
+        if (nul[:, :-1] & ~nul[:, 1:]).any():
+            row = start + int(np.argmax((nul[:, :-1] & ~nul[:, 1:]).any(axis=1)))
+            raise PredictionsError(_NUL.format(name, row))
+
+
 def _text(raw: RawArray) -> NDArray[Any]:
     if raw.array.dtype.kind == "U":
+        _refuse_nul(raw.name, raw.array)
         return raw.array
     try:
         return np.char.decode(raw.array, "utf-8")
@@ -387,6 +416,9 @@ _KINDS: dict[Kind, Callable[[RawArray], NDArray[Any]]] = {
 def text_array(name: str, values: Sequence[str]) -> NDArray[np.str_]:
     """Return texts as an array; raise if one of them would make it far too wide."""
     lengths = list(map(len, values))
+    row = next((row for row, value in enumerate(values) if "\0" in value), None)
+    if row is not None:
+        raise PredictionsError(_NUL.format(name, row))
     refuse_wide_text(
         name,
         rows=len(values),

@@ -4,163 +4,22 @@ A column is a 1-d array of numbers, truth values or text. Columns with names of 
 schema (`item`, `group`, `uncertainty/<name>` ...) are used unchanged.
 """
 
-import csv
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.predictions import PredictionsError, array_field, read_array
+from qualms.predictions import PredictionsError, array_field
 from qualms.readers import ForeignContents
 from qualms.wording import cluster_hint, plural
 
-TABLES = (".csv", ".parquet")
 Columns = Mapping[str, NDArray[Any]]
 _PROB = re.compile(r"(?:y_)?prob(?:a|ability|abilities)?")
 _OWN = ("item", "group", "cluster", "shifted", "known")
-_TEXT = _OWN[:1]
-
-
-def column_names(path: Path) -> tuple[str, ...]:
-    """Return the names of the columns of a table, or of the arrays of an .npz file.
-
-    () if none can be read; the error of reading the file then says why.
-    """
-    ending = path.suffix.lower()
-    try:
-        if ending == ".csv":
-            with path.open(encoding="utf-8-sig", newline="") as file:
-                return tuple(name.strip() for name in next(csv.reader(file), []))
-        if ending == ".parquet":
-            return tuple(_parquet_file(path).schema_arrow.names)
-        if ending == ".npz":
-            import zipfile
-
-            with zipfile.ZipFile(path) as archive:
-                names = archive.namelist()
-            return tuple(name.removesuffix(".npy") for name in names)
-    # The bytes of a file may be anything.
-    except Exception:
-        return ()
-    return ()
-
-
-def stored_columns(
-    path: Path, *, separator: str = ",", decimal: str = ".", text: Sequence[str] = _TEXT
-) -> Columns:
-    """Read the columns of a table, or the arrays of an .npz file.
-
-    The columns of a .csv file named in `text` stay text, such as 007.
-    """
-    ending = path.suffix.lower()
-    if ending == ".csv":
-        rows = _csv_rows(path, separator)
-        return {name: _parsed(cells, decimal, name in text) for name, cells in rows}
-    if ending == ".parquet":
-        return columns_of_table(_parquet_file(path).read())
-    return {name: read_array(path, name) for name in column_names(path)}
-
-
-def columns_of_table(table: Any) -> Columns:
-    """Return the columns of a pyarrow table; lists of numbers form an array (N, K)."""
-    from pyarrow import types
-
-    columns: dict[str, NDArray[Any]] = {}
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        if column.null_count:
-            row = column.is_null().to_pylist().index(True)
-            raise PredictionsError(
-                f"column '{name}', row {row} is empty (null); fill it or leave the row"
-                " out"
-            )
-        if types.is_nested(column.type):
-            values = column.to_pylist()
-            if len({len(value) for value in values}) > 1 or not _is_list(column.type):
-                raise PredictionsError(
-                    f"column '{name}' must hold as many numbers in every row; split it,"
-                    " or leave it out"
-                )
-            columns[name] = np.array(values)
-        elif types.is_dictionary(column.type) or _is_text(column.type):
-            columns[name] = np.array(column.to_pylist())
-        else:
-            columns[name] = np.asarray(column.to_numpy())
-    return columns
-
-
-def _is_list(kind: Any) -> bool:
-    from pyarrow import types
-
-    tests = (types.is_list, types.is_large_list, types.is_fixed_size_list)
-    return any(is_kind(kind) for is_kind in tests)
-
-
-def _is_text(kind: Any) -> bool:
-    from pyarrow import types
-
-    tests = (types.is_string, types.is_large_string, types.is_string_view)
-    return any(is_kind(kind) for is_kind in tests)
-
-
-def _parquet_file(path: Path) -> Any:
-    try:
-        from pyarrow import parquet
-    except ImportError as error:
-        raise PredictionsError(
-            ".parquet files need pyarrow: pip install 'qualms-bench[tables]'"
-        ) from error
-    return parquet.ParquetFile(path)
-
-
-def _csv_rows(path: Path, separator: str) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the name and the cells of each column."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        try:
-            lines = csv.reader(file, delimiter=separator, strict=True)
-            rows = [row for row in lines if row]
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise PredictionsError(
-                f"is not a readable .csv file ({error}); save it as UTF-8 with commas"
-            ) from error
-    names, rows = [name.strip() for name in next(iter(rows), [])], rows[1:]
-    if not rows:
-        raise PredictionsError("has no rows below the names of the columns")
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise PredictionsError(f"column '{twice}' is there twice; rename one")
-    for number, row in enumerate(rows):
-        if len(row) != len(names):
-            raise PredictionsError(
-                f"row {number} has {len(row)} {plural(len(row), 'cell')}, the first"
-                f" line names {len(names)} columns; correct the row"
-            )
-    cells = zip(*rows, strict=True)
-    return list(zip(names, cells, strict=True))
-
-
-def _parsed(cells: Sequence[str], decimal: str, is_text: bool) -> NDArray[Any]:
-    texts = [cell.strip() for cell in cells]
-    if is_text:
-        return np.array(texts)
-    for kind in (int, float):
-        try:
-            return np.array([kind(with_point(text, decimal)) for text in texts])
-        except (ValueError, OverflowError):
-            continue
-    flags = {"true": True, "false": False}
-    if all(text.lower() in flags for text in texts):
-        return np.array([flags[text.lower()] for text in texts])
-    return np.array(texts)
-
-
-def with_point(text: str, decimal: str) -> str:
-    """Return a number with a decimal point; raise ValueError if it has another one."""
-    if decimal != "." and "." in text:
-        raise ValueError(text)  # 1.000 may be a thousand
-    return text.replace(decimal, ".")
+_EXACT = 2.0**53
+"""Floating-point numbers below it hold whole numbers exactly."""
 
 
 def is_prob(name: str) -> bool:
@@ -179,17 +38,33 @@ def class_columns(names: Sequence[str]) -> dict[str, str]:
 
 
 def as_class_names(values: NDArray[Any]) -> list[str]:
-    """Return labels of classes as text: 3 for 3.0, because programs write both."""
-    if values.dtype.kind == "f" and np.all(values == np.floor(values)):
-        values = values.astype(np.int64)
+    """Return labels of classes as text: 3 for 3.0, because programs write both.
+
+    Raises:
+        PredictionsError: If they are no list of labels, or one is inf or nan.
+    """
+    if values.ndim != 1:
+        raise PredictionsError(
+            f"classes must be one for each item, (N,), got an array of shape"
+            f" {values.shape}; reshape it"
+        )
+    if values.dtype.kind == "f":
+        if not np.isfinite(values).all():
+            row = int(np.argmax(~np.isfinite(values)))
+            raise PredictionsError(
+                f"row {row} has {values[row]} for a class, which is none; correct it,"
+                " or leave the row out"
+            )
+        if np.all((values == np.floor(values)) & (np.abs(values) < _EXACT)):
+            values = values.astype(np.int64)
     return [str(value) for value in values.tolist()]
 
 
 def own_columns(columns: Columns, task: str) -> dict[str, NDArray[Any]]:
     """Return the columns named like an array of `task`."""
     return {
-        name: values
-        for name, values in columns.items()
+        name: columns[name]
+        for name in columns
         if name in _OWN or ("/" in name and array_field(task, name) is not None)
     }
 
@@ -215,7 +90,9 @@ def class_contents(
     numbers = [str(number) for number in range(len(classes))]
     header: dict[str, Any] = {} if list(classes) == numbers else {"classes": classes}
     arrays: dict[str, Any] = {"probs": probs}
-    if target is not None:
+    if target is not None and target.ndim != 1:
+        arrays["target"] = target  # which is refused, as in files of our own
+    elif target is not None:
         places = {name: number for number, name in enumerate(classes)}
         named = as_class_names(target)
         row = next((r for r, name in enumerate(named) if name not in places), None)

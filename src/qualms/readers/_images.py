@@ -7,7 +7,8 @@ so.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,24 @@ def labels_in(path: Path) -> NDArray[np.uint8]:
     """Read a label for each pixel, volumes with their axes turned to RAS."""
     from qualms.datasets.folder.files import read_labels  # loads all datasets' tools
 
-    return read_labels(path)
+    with _damaged():
+        return read_labels(path)
+
+
+def pixels_in(path: Path) -> NDArray[Any]:
+    """Read an image (*space, channels), volumes with their axes turned to RAS."""
+    from qualms.datasets.folder.files import read_pixels  # loads all datasets' tools
+
+    with _damaged():
+        return read_pixels(path)
+
+
+@contextmanager
+def _damaged() -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        raise PredictionsError(str(error)) from error
 
 
 def labels_on_grid(

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from qualms.predictions import PredictionsError
-from qualms.readers._columns import stored_columns
+from qualms.predictions import PredictionsError, read_columns
 
 FILE = "items.csv"
 _KEPT = ("group", "cluster", "shifted", "known")
@@ -18,18 +17,27 @@ def item_columns(folder: Path, names: Sequence[str]) -> dict[str, Any]:
     ignored. The result is {} without such a file.
 
     Raises:
-        PredictionsError: If it has no column `item`, or lacks a case.
+        PredictionsError: If it has no column `item`, lacks a case or has one twice.
     """
     path = folder / FILE
     if not path.is_file():
         return {}
-    columns = stored_columns(path)
+    try:
+        columns = read_columns(path)
+    except PredictionsError as error:
+        raise PredictionsError(f"{path.name}: {error}") from error
     if "item" not in columns:
         raise PredictionsError(
             f"{path} must have a column 'item' with the names of the cases, got"
             f" {', '.join(columns)}; add it"
         )
-    rows = {str(name): row for row, name in enumerate(columns["item"].tolist())}
+    rows: dict[str, int] = {}
+    for row, name in enumerate(columns["item"].tolist()):
+        if rows.setdefault(name, row) != row:
+            raise PredictionsError(
+                f"{path} must have one row for every case, rows {rows[name]} and {row}"
+                f" are both {name!r:.60}; remove one"
+            )
     missing = next((name for name in names if name not in rows), None)
     if missing is not None:
         raise PredictionsError(
@@ -37,7 +45,7 @@ def item_columns(folder: Path, names: Sequence[str]) -> dict[str, Any]:
         )
     order = [rows[name] for name in names]
     return {
-        name: values[order]
-        for name, values in columns.items()
+        name: columns[name][order]
+        for name in columns
         if name in _KEPT or name.startswith("group/")
     }

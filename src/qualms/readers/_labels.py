@@ -5,18 +5,17 @@ such a file too. A label is a number, or a list of numbers for a region; `ignore
 label of pixels that are left out.
 """
 
-import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.predictions import PredictionsError
+from qualms.predictions import PredictionsError, read_json
 
 FILE = "dataset.json"
 _IGNORE = "ignore"
+_ORDER = "regions_class_order"
 
 
 class LabelNames(NamedTuple):
@@ -82,8 +81,8 @@ def read_label_names(path: Path) -> LabelNames:
     ignored = None if ignore is None else ignore[0]
     if any(len(each) > 1 for each in values.values()):
         inner = {name: each for name, each in values.items() if set(each) != {0}}
-        order = dataset.get("regions_class_order")
-        if order is not None and len(order) != len(inner):
+        order = class_order(path)
+        if order and len(order) != len(inner):
             raise PredictionsError(
                 f"{path} names {len(inner)} regions, and 'regions_class_order' has"
                 f" {len(order)} entries; give one for each region"
@@ -99,10 +98,10 @@ def read_label_names(path: Path) -> LabelNames:
     )
 
 
-def class_order(path: Path, labels: LabelNames) -> tuple[int, ...]:
-    """Return the label of each region in a label map, in the order of the regions."""
-    order = read_json(path).get("regions_class_order") or ()
-    return tuple(int(value) for value in order) if labels.regions else ()
+def class_order(path: Path) -> tuple[int, ...]:
+    """Return the label of each region in a label map; () if none is stated."""
+    order = read_json(path).get(_ORDER)
+    return () if order is None else _values(path, _ORDER, order, several=True)
 
 
 def unnamed_labels(count: int) -> LabelNames:
@@ -110,29 +109,17 @@ def unnamed_labels(count: int) -> LabelNames:
     return LabelNames((), tuple((number,) for number in range(count)))
 
 
-def read_json(path: Path) -> Mapping[str, Any]:
-    """Read a JSON object; raise PredictionsError unless the file holds one."""
-    try:
-        parsed = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise PredictionsError(
-            f"{path} must be a JSON object, and cannot be read ({error}); correct it"
-        ) from error
-    if not isinstance(parsed, dict):
-        raise PredictionsError(
-            f"{path} must be a JSON object, got {type(parsed).__name__}; correct it"
-        )
-    return parsed
-
-
-def _values(path: Path, name: str, value: Any) -> tuple[int, ...]:
-    several = value if isinstance(value, list) else [value]
-    for each in several:
+def _values(
+    path: Path, name: str, value: Any, *, several: bool = False
+) -> tuple[int, ...]:
+    """Return one label or several of a region, which have no order unless `several`."""
+    values = value if isinstance(value, list) else [value]
+    for each in values:
         if isinstance(each, bool) or not isinstance(each, int) or not 0 <= each <= 255:
             raise PredictionsError(
                 f"{path}: label '{name}' must be a whole number from 0 to 255, or a"
                 f" list of them for a region, got {value!r:.60}; correct it"
             )
-    if not several:
+    if not values:
         raise PredictionsError(f"{path}: label '{name}' must have a number, got none")
-    return tuple(sorted(set(several)))
+    return tuple(values) if several else tuple(sorted(set(values)))

@@ -20,6 +20,7 @@ from qualms.readers._images import (
     ending_of,
     grid_of,
     listed_cases,
+    pixels_in,
     stored_volume,
 )
 from qualms.readers._items import item_columns
@@ -88,7 +89,15 @@ def contents_of_maps(
     return ForeignContents(
         arrays={"item": names, **item_columns(path, names)},
         header=header,
-        cases=ForeignCases(partial(_maps, plan), names, draws),
+        cases=ForeignCases(
+            partial(_maps, plan),
+            names,
+            draws,
+            [
+                (*own, *rated.files.get(n, ()))
+                for n, own in zip(names, cases, strict=True)
+            ],
+        ),
         notes=(note, *_named(plan), *rated.notes),
     )
 
@@ -178,8 +187,6 @@ def _stored(path: Path) -> NDArray[np.float32]:
                 f" {array.shape} of {array.dtype}; save the channels first"
             )
         return array.astype(np.float32, copy=False)
-    from qualms.datasets.folder.files import read_pixels  # loads all datasets' tools
-
     if ending in VOLUMES:
         kind = stored_volume(path).get_data_dtype()
         if kind.kind != "f":
@@ -187,7 +194,7 @@ def _stored(path: Path) -> NDArray[np.float32]:
                 f"{path} holds whole numbers ({kind}), a label map, and no"
                 " probabilities; save the output before it is made discrete"
             )
-    pixels = read_pixels(path)
+    pixels = pixels_in(path)
     if ending in PICTURES and pixels.shape[-1] != 1:
         raise PredictionsError(
             f"{path} must be a grey picture of P(foreground), got"

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.predictions import Maps, PredictionsError, read_array
+from qualms.predictions import Maps, PredictionsError, read_array, read_json
 from qualms.readers import ForeignCases, ForeignContents, ForeignRequest, Reader
 from qualms.readers._images import (
     LABEL_ENDINGS,
@@ -32,7 +32,6 @@ from qualms.readers._labels import (
     FILE,
     LabelNames,
     class_order,
-    read_json,
     read_label_names,
 )
 from qualms.readers._raters import FOLDERS, Raters, raters_of
@@ -125,7 +124,7 @@ def _read(path: Path, request: ForeignRequest) -> ForeignContents:
     rated = raters_of(path, request.raters, names, beside=folds[0].folder)
     plan = _Plan(
         labels=labels,
-        order=class_order(about, labels),
+        order=class_order(about) if labels.regions else (),
         turned=settings.get("image_reader_writer") == _TURNING,
         raters=rated,
     )
@@ -137,7 +136,12 @@ def _read(path: Path, request: ForeignRequest) -> ForeignContents:
     return ForeignContents(
         arrays=arrays,
         header=_header(settings, labels, draws),
-        cases=ForeignCases(partial(_maps, plan, cases), tuple(names), draws),
+        cases=ForeignCases(
+            partial(_maps, plan, cases),
+            tuple(names),
+            draws,
+            [_files(case, rated) for case in cases],
+        ),
         notes=(_note(labels, cases, folds), *rated.notes),
     )
 
@@ -217,6 +221,12 @@ def _stated(folder: Path, name: str) -> Path | None:
     """Return the path of a file beside the predictions or up to two folders above."""
     places = (folder, *folder.resolve().parents[:2])
     return next((p / name for p in places if (p / name).is_file()), None)
+
+
+def _files(case: _FoldedCase, rated: Raters) -> tuple[Path, ...]:
+    """Return the label maps of a case, their probabilities and the raters' labels."""
+    probs = (path.parent / f"{stem_of(path)}.npz" for path in case.files)
+    return (*case.files, *probs, *rated.files.get(case.name, ()))
 
 
 def _header(plans: Any, labels: LabelNames, draws: int) -> dict[str, Any]:

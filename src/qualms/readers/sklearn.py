@@ -14,23 +14,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.predictions import PredictionsError
+from qualms.predictions import PredictionsError, array_names, read_columns
 from qualms.readers import ForeignContents, ForeignRequest, Reader
 from qualms.readers._columns import (
     Columns,
     as_class_names,
     class_columns,
     class_contents,
-    column_names,
     is_prob,
     own_columns,
-    stored_columns,
     unread_note,
 )
 from qualms.wording import plural
 
-_OURS = {"target", "prob", "probs", "mean", "lower", "embedding"}
-"""Arrays that show that a file is one of our own predictions files."""
+_HALF = 0.5
 _TRUE, _PREDICTED, _DEVIATION, _CLASSES = "y_true", "y_pred", "y_std", "classes"
 
 
@@ -40,15 +37,13 @@ def sklearn() -> Reader:
 
 
 def _recognise(path: Path) -> bool:
-    names = column_names(path) if path.is_file() else ()
-    if _OURS & set(names):
-        return False
+    names = array_names(path) if path.is_file() else ()
     with_probs = any(map(is_prob, names)) or bool(class_columns(names))
     return with_probs or {_TRUE, _PREDICTED} <= set(names)
 
 
 def _read(path: Path, request: ForeignRequest) -> ForeignContents:
-    columns = stored_columns(path)
+    columns = read_columns(path)
     by_class = class_columns(list(columns))
     together = [name for name in columns if is_prob(name)]
     if by_class and together:
@@ -98,13 +93,33 @@ def _of_one_array(columns: Columns, name: str) -> ForeignContents:
     classes = _stated_classes(columns, 2) or ["0", "1"]
     if target is not None and target.dtype.kind == "b":
         target = target.astype(np.int64)
-    if target is not None and not {*as_class_names(target)} <= {*classes}:
+    named = set() if target is None or target.ndim != 1 else {*as_class_names(target)}
+    if not named <= {*classes}:
+        remedy = f"call the column {name}_<class> after the class of the probability"
+        if len(named) > 2:
+            remedy = f"save the probabilities of all classes as {name}_<class>"
         raise PredictionsError(
             f"'{name}' is the probability of class 1, and '{_TRUE}' holds"
-            f" {', '.join(sorted({*as_class_names(target)})[:4])}; call the column"
-            f" {name}_<class> after the class whose probability it is"
+            f" {', '.join(sorted(named)[:4])}; {remedy}"
         )
+    _refuse_predicted(columns, name, probs, classes[0])
     return class_contents(np.stack([1.0 - probs, probs], axis=1), classes, target)
+
+
+def _refuse_predicted(
+    columns: Columns, name: str, probs: NDArray[Any], negative: str
+) -> None:
+    """Raise if the probabilities are those of the predicted classes."""
+    if _PREDICTED not in columns or columns[_PREDICTED].shape != probs.shape:
+        return
+    predicted = np.array(as_class_names(columns[_PREDICTED]))
+    lowest = probs[predicted == negative].min(initial=np.inf)
+    if probs.min() >= _HALF and _HALF < lowest < np.inf:
+        raise PredictionsError(
+            f"'{name}' is above 0.5 in every row in which {_PREDICTED} is {negative},"
+            " so it seems to be the probability of the predicted class; save that of"
+            " class 1, such as model.predict_proba(X)[:, 1]"
+        )
 
 
 def _stated_classes(columns: Columns, count: int) -> list[str] | None:

@@ -5,7 +5,6 @@ nothing is guessed from values. Columns may be separated by commas, semicolons, 
 or bars: the separator is the one under which the first line has these names.
 """
 
-import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,16 +14,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.predictions import PredictionsError
+from qualms.predictions import (
+    PredictionsError,
+    array_names,
+    as_floats,
+    read_columns,
+)
 from qualms.readers import ForeignContents, ForeignRequest, Reader
 from qualms.readers._columns import (
-    TABLES,
     Columns,
     as_class_names,
     class_contents,
-    stored_columns,
     unread_note,
-    with_point,
 )
 from qualms.wording import plural
 
@@ -116,7 +117,7 @@ def _read(names: _Names, path: Path, _request: ForeignRequest) -> ForeignContent
     columns = _stored(names, path)
     contents = _values(names, columns) if names.values else _classes(names, columns)
     read = [*names.columns]
-    count = len(next(iter(columns.values())))
+    count = len(next(iter(contents.arrays.values())))
     return ForeignContents(
         arrays={**contents.arrays, **_described(names, columns)},
         header=contents.header,
@@ -149,13 +150,13 @@ def _check(names: _Names) -> None:
 
 
 def _stored(names: _Names, path: Path) -> Columns:
-    if path.suffix.lower() not in TABLES:
+    if path.suffix.lower() == ".npz":
         raise PredictionsError(
-            f"a table must be {' or '.join(TABLES)}, got"
-            f" {path.suffix or 'no ending'!r}; give text the ending .csv"
+            "a table must be .csv or .parquet, got '.npz'; name its arrays as"
+            " `qualms docs predictions` says"
         )
     separator = _separator(names, path) if path.suffix.lower() == ".csv" else ","
-    columns = stored_columns(
+    columns = read_columns(
         path,
         separator=separator,
         decimal=names.decimal,
@@ -171,17 +172,10 @@ def _stored(names: _Names, path: Path) -> Columns:
 
 def _separator(names: _Names, path: Path) -> str:
     """Return the separator under which the first line has most of the stated names."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            line = file.readline()
-    except (OSError, UnicodeDecodeError):
-        return ","  # the error is reported when the table is read
-
-    def count(mark: str) -> int:
-        first = next(csv.reader([line], delimiter=mark), [])
-        return len({*names.columns} & {name.strip() for name in first})
-
-    return max(_SEPARATORS, key=count)
+    return max(
+        _SEPARATORS,
+        key=lambda mark: len({*names.columns} & {*array_names(path, separator=mark)}),
+    )
 
 
 def _classes(names: _Names, columns: Columns) -> ForeignContents:
@@ -290,11 +284,13 @@ def _numbers(columns: Columns, name: str, decimal: str) -> NDArray[Any]:
     if values.dtype.kind in "fiub":
         return values.astype(np.float64)
     texts = [str(value) for value in values.tolist()]
-    row = next(r for r, text in enumerate(texts) if not _is_number(text, decimal))
+    row = next(
+        r for r, text in enumerate(texts) if not as_floats([text], decimal=decimal)
+    )
     remedy = "correct it, or leave the row out"
     if texts[row].endswith("%"):
         remedy = "write a share, such as 0.25 for 25%"
-    elif _is_number(texts[row], other := "," if decimal == "." else "."):
+    elif as_floats([texts[row]], decimal=(other := "," if decimal == "." else ".")):
         remedy = f"say -o decimal={other} if that is the decimal mark"
     raise PredictionsError(
         f"column '{name}', row {row} must be a number, it is"
@@ -313,14 +309,6 @@ def _shares(columns: Columns, name: str, decimal: str) -> NDArray[Any]:
             f" {values[row]:g}; divide per cents by 100"
         )
     return values
-
-
-def _is_number(text: str, decimal: str) -> bool:
-    try:
-        float(with_point(text, decimal))
-    except ValueError:
-        return False
-    return True
 
 
 def _taken(names: _Names) -> str:

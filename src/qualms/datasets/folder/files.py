@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from qualms.datasets._png import check_png
 from qualms.datasets._publisher_files import reading
 from qualms.datasets._recipe import DatasetError
 from qualms.predictions import Grid
@@ -203,6 +204,7 @@ def is_volume(path: Path) -> bool:
 def _open(content: bytes) -> "Image":
     from PIL import Image, UnidentifiedImageError
 
+    check_png(content)
     # Pillow refuses pictures from 179 million pixels on, as an attack might send them.
     # Its limit is one for all threads, and they must find it as it was.
     with _LIMIT:
@@ -249,9 +251,10 @@ def _is_deep(picture: "Image") -> bool:
 def _decode(path: Path) -> NDArray[Any]:
     from PIL import ImageOps
 
-    with _open(path.read_bytes()) as picture:
+    content = path.read_bytes()
+    with _open(content) as picture:
         if _is_deep(picture):
-            return _decode_deep(path, picture)
+            return _decode_deep(content, picture)
         upright = ImageOps.exif_transpose(picture)
         if upright.has_transparency_data:
             clear = upright.convert("LA" if upright.mode in GREY else "RGBA")
@@ -271,7 +274,7 @@ def _over_black(layers: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return pixels
 
 
-def _decode_deep(path: Path, picture: "Image") -> NDArray[np.float32]:
+def _decode_deep(content: bytes, picture: "Image") -> NDArray[np.float32]:
     if picture.mode in DEEP:
         grey = np.asarray(picture)
         short = grey.dtype.itemsize == 2 or picture.format == "PNG"
@@ -279,7 +282,7 @@ def _decode_deep(path: Path, picture: "Image") -> NDArray[np.float32]:
         return (grey.astype(np.float32) / scale)[..., None]
     import cv2
 
-    stored = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
+    stored = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_UNCHANGED)
     if stored is None or stored.dtype != np.uint16 or stored.ndim != 3:
         raise ValueError("its 16 bits for each channel cannot be decoded; save as PNG")
     colours = stored[..., :3][..., ::-1].astype(np.float32) / MOST_SHORT
