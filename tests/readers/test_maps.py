@@ -145,6 +145,15 @@ def test_masks_whose_labels_have_names_may_have_any_numbers(pictures):
         ("{}", "dataset.json must name the labels, as in"),
         ('{"labels": {"a": 0, "b": -1}}', "label 'b' must be a whole number from 0"),
         ('{"labels": {"a": 0, "b": 1, "c": 2}}', r"each of the 3 classes \(a, b, c\)"),
+        (
+            '{"labels": {"a": [1, 2], "b": [2]}, "regions_class_order": 3}',
+            "'regions_class_order' has 1 entries; give one for each region",
+        ),
+        (
+            '{"labels": {"a": [1, 2], "b": [2]}, "regions_class_order": [1, "2"]}',
+            "label 'regions_class_order' must be a whole number from 0 to 255, or a",
+        ),
+        ('{"a":' * 90000, "dataset.json must be a JSON object, got"),
         ("{", "dataset.json must be a JSON object, got '{'"),
     ],
 )
@@ -196,6 +205,9 @@ def test_a_table_says_more_of_the_cases(pictures):
     assert found.arrays["shifted"].tolist() == [False, True, True]
     assert found.arrays["cluster"].tolist() == ["p", "q", "p"]
     assert "patient" not in found.arrays
+    table.write_text(rows + "eye_2,y,true,q\neye_10,y,false,q\n")
+    with pytest.raises(PredictionsError, match="rows 0 and 3 are both 'eye_10'; remov"):
+        read(pictures)
     table.write_text("case\neye_1\n")
     with pytest.raises(PredictionsError, match="must have a column 'item' with the"):
         read(pictures)

@@ -111,3 +111,50 @@ def test_every_reader_leaves_files_of_others_alone(tmp_path):
     for file in ("a.npz", "a.csv"):
         assert qualms.predictions.reader_of(tmp_path / file) is None
     assert qualms.predictions.reader_of(tmp_path) is None
+
+
+def test_several_findings_are_not_scored_yet(tmp_path):
+    rng = np.random.default_rng(0)
+    truth, sigmoids = rng.integers(0, 2, (30, 4)), rng.uniform(size=(30, 4))
+    said = r"'target' holds 4 findings, of which an item may have several or none"
+    np.savez(tmp_path / "a.npz", y_true=truth, y_prob=sigmoids)
+    with pytest.raises(PredictionsError, match=said):
+        read(tmp_path / "a.npz")
+    with pytest.raises(PredictionsError, match=f"{said} .multi-label., and these are "):
+        qualms.predictions.build({"target": truth, "probs": sigmoids})
+    one_hot = np.eye(4)[truth[:, 0]]
+    with pytest.raises(PredictionsError, match="if it is one-hot, take its argmax"):
+        qualms.predictions.build({"target": one_hot, "probs": sigmoids})
+    names = [*(f"target_{k}" for k in range(4)), *(f"prob_{k}" for k in range(4))]
+    rows = np.hstack([truth, sigmoids])
+    lines = "\n".join(",".join(map(str, row)) for row in rows.tolist())
+    path = write(tmp_path, f"{','.join(names)}\n{lines}\n")
+    with pytest.raises(PredictionsError, match="target_0 to target_3 holds 4 findings"):
+        read(path)
+
+
+def of_predicted(n=60):
+    """Truth, predicted classes, P(y=1) and the probability of the predicted class."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, n)
+    prob = np.clip(0.3 + 0.4 * truth + rng.uniform(-0.25, 0.25, n), 0.01, 0.99)
+    return truth, (prob > 0.5).astype(int), prob, np.maximum(prob, 1 - prob)
+
+
+def test_the_probability_of_the_predicted_class_is_not_that_of_class_one(tmp_path):
+    truth, predicted, prob, highest = of_predicted()
+    found = qualms.predictions.build({"target": truth, "prob": highest})
+    assert any("not the probability of the predicted class" in n for n in found.notes)
+    assert not qualms.predictions.build({"target": truth, "prob": prob}).notes
+    np.savez(tmp_path / "a.npz", y_true=truth, y_prob=highest, y_pred=predicted)
+    with pytest.raises(
+        PredictionsError, match="it seems to be the probability of the "
+    ):
+        read(tmp_path / "a.npz")
+    np.savez(tmp_path / "a.npz", y_true=truth, y_prob=prob, y_pred=predicted)
+    assert read(tmp_path / "a.npz").n == 60
+    with pytest.raises(PredictionsError, match=r"and 'target' goes up to 4; store the"):
+        qualms.predictions.build({"target": np.arange(60) % 5, "prob": highest})
+    np.savez(tmp_path / "a.npz", y_true=np.arange(60) % 5, y_prob=highest)
+    with pytest.raises(PredictionsError, match="of all classes as y_prob_<class>"):
+        read(tmp_path / "a.npz")

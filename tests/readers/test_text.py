@@ -13,7 +13,7 @@ from qualms.predictions import PredictionsError, build, read, write
 from qualms.predictions._text_table import LONGEST_LINE
 from qualms.readers.table import table
 
-NO_NUMBERS = ["1e-1_0", "1_0", "٠.٣", "０.３", "0,3", "0x1"]
+NO_NUMBERS = ["1e-1_0", "1_0", "\u0660.\u0663", "\uff10.\uff13", "0,3", "0x1"]
 
 
 def saved(tmp_path, text, name="t.csv"):
@@ -123,10 +123,12 @@ def test_packed_tables_and_sheets_say_what_to_do(tmp_path):
         read(tmp_path / "t.zip", reader=table(prob="prob"))
     (tmp_path / "t.zip").rename(tmp_path / "t.csv")
     for reader in (None, table(prob="prob")):
-        with pytest.raises(PredictionsError, match="begins like a zip file, as .npz, "):
+        with pytest.raises(
+            PredictionsError, match=r"begins like a zip file, as \.npz, "
+        ):
             read(tmp_path / "t.csv", reader=reader)
     (tmp_path / "t.xlsx").write_bytes(b"")
-    with pytest.raises(PredictionsError, match="save the sheet as .csv"):
+    with pytest.raises(PredictionsError, match=r"save the sheet as \.csv"):
         read(tmp_path / "t.xlsx")
     (tmp_path / "t.csv").write_bytes("y,prob\né,0.1\n".encode("latin-1"))
     with pytest.raises(PredictionsError, match="; save it as UTF-8"):

@@ -83,10 +83,8 @@ def test_monai_writes_what_is_kept(python, tmp_path):
     assert_alike(new, kept, reader=named)
 
 
-def test_datasets_writes_what_is_kept(python, tmp_path):
-    run(python, "write_datasets.py", tmp_path)
-    for name in ("frame", "frame.parquet"):
-        assert_alike(tmp_path / name, WRITTEN / "datasets" / name)
+def test_a_dataset_of_hugging_face_is_scored(python):
+    assert "scored 40" in run(python, "score_dataset.py")
 
 
 def test_lightning_fills_an_accumulator(python):

@@ -127,7 +127,9 @@ def test_a_case_that_is_replaced_after_its_folder_was_read_is_refused(tmp_path):
         before = path.read_bytes()
         path.write_bytes(before)
         os.utime(path, ns=(0, time.time_ns() + 10**9))
-        with pytest.raises(PredictionsError, match=rf"2.png {CHANGED} while its folder"):
+        with pytest.raises(
+            PredictionsError, match=rf"2.png {CHANGED} while its folder"
+        ):
             found.maps[2]
         found = read(tmp_path / "folder")
         assert found.maps[2].raters.max() == 1

@@ -1,19 +1,20 @@
-"""Write predictions with Hugging Face `datasets`: a folder, and a table.
+"""Score a dataset of Hugging Face `datasets`.
 
-Run it in an environment with datasets: `python write_datasets.py DIR`.
+Run it in an environment with datasets and qualms: `python score_dataset.py`.
 """
 
 import sys
-from pathlib import Path
 
 import numpy as np
 
+import qualms
 from datasets import ClassLabel, Dataset, Features, List, Value
+from qualms.predictions import build
 
 NAMES = ["cat", "dog", "owl"]
 
 
-def main(root):
+def main():
     rng = np.random.default_rng(0)
     label = rng.integers(0, 3, 40)
     logits = 2 * np.eye(3)[label] + rng.normal(0, 1, (40, 3))
@@ -32,9 +33,13 @@ def main(root):
             }
         ),
     )
-    made.save_to_disk(root / "frame", num_shards=2)
-    made.to_parquet(root / "frame.parquet")
+    found = build(made)
+    assert found.header.classes == tuple(NAMES)
+    assert found.arrays["target"].tolist() == label.tolist()
+    np.testing.assert_allclose(found.arrays["probs"][0], probs, atol=1e-6)
+    assert found.arrays["item"][39] == "picture 39"
+    sys.stdout.write(f"scored {qualms.score(made, resamples=0).n}\n")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()
