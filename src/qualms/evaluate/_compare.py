@@ -253,21 +253,19 @@ def _same_items(results: Sequence[Results]) -> bool:
 def _changed_targets(results: Sequence[Results]) -> str:
     """Return a sentence if named items are in one order, and some targets differ."""
     files = [(each.name, each.items) for each in results if each.items is not None]
-    name, first = files[0]
-    mine, target = first.get("item"), first.get("target")
-    for other_name, other in files[1:]:
-        names, other_target = other.get("item"), other.get("target")
-        if any(each is None for each in (mine, target, names, other_target)):
+    name, first = files[0][0], files[0][1].arrays
+    for other_name, predictions in files[1:]:
+        other = predictions.arrays
+        if not {"item", "target"} <= first.keys() & other.keys():
             continue
-        if not np.array_equal(mine, names) or same_items(
-            pairing(first), pairing(other)
-        ):
+        if not np.array_equal(first["item"], other["item"]):
             continue
-        changed = np.flatnonzero(~np.isclose(target, other_target, rtol=1e-6, atol=0))
-        if len(changed):
+        alike = np.isclose(first["target"], other["target"], rtol=1e-6, atol=0)
+        if not alike.all():
+            item = first["item"][np.argmin(alike)]
             return (
-                f"the targets of {len(changed)} of {len(target)} items differ between"
-                f" {name} and {other_name}, first of item '{mine[changed[0]]}', so the"
+                f"the targets of {(~alike).sum()} of {len(alike)} items differ between"
+                f" {name} and {other_name}, first of item '{item}', so the"
                 " differences are not paired and no tie groups are given; correct the"
                 " targets"
             )

@@ -10,8 +10,8 @@ from qualms.predictions._array_file import (
     ARRAY_FILES,
     array_names,
     read_array,
-    read_columns,
     read_json,
+    stored_columns,
 )
 from qualms.predictions._errors import PredictionsError
 from qualms.predictions._facts import facts
@@ -87,10 +87,10 @@ __all__ = [
     "pool",
     "read",
     "read_array",
-    "read_columns",
     "read_json",
     "reader_of",
     "same_items",
+    "stored_columns",
     "with_stated",
     "write",
 ]

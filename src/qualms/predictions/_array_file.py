@@ -25,7 +25,7 @@ from qualms.predictions._header import loads
 from qualms.predictions._limits import refuse_unpacking
 from qualms.predictions._opened import OpenedFile, opened
 from qualms.predictions._tables import parquet_column, parquet_names
-from qualms.predictions._text_table import as_floats, rows_of
+from qualms.predictions._text_table import as_floats, table_rows
 from qualms.predictions._values import text_array
 from qualms.wording import plural
 
@@ -73,14 +73,16 @@ def array_names(path: Path, *, separator: str = ",") -> tuple[str, ...]:
     try:
         with opened(path) as source:
             if path.suffix.lower() == ".csv":
-                return tuple(name.strip() for name in next(rows_of(source, separator)))
+                return tuple(
+                    name.strip() for name in next(table_rows(source, separator))
+                )
             return tuple(_NAMES[path.suffix.lower()](source))
     # The bytes of a file may be anything.
     except Exception:
         return ()
 
 
-def read_columns(
+def stored_columns(
     path: Path,
     *,
     separator: str = ",",
@@ -99,7 +101,7 @@ def read_columns(
     ending = path.suffix.lower()
     if ending == ".csv":
         with opened(path) as source, parsing(path):
-            names, *rows = _rows(rows_of(source, separator))
+            names, *rows = _rows(table_rows(source, separator))
         cells = dict(zip(names, zip(*rows, strict=True), strict=True))
         return StoredColumns(
             names, lambda name: _parsed(name, cells[name], decimal, name in text)

@@ -21,7 +21,7 @@ from qualms.predictions._tables import (
     raw_table,
     wanted_columns,
 )
-from qualms.predictions._text_table import as_floats, rows_of
+from qualms.predictions._text_table import as_floats, table_rows
 from qualms.predictions._values import text_array
 from qualms.wording import plural
 
@@ -48,7 +48,7 @@ _REMEDIES = (
 def read_csv(source: OpenedFile) -> RawArrays:
     """Read the arrays of a .csv file, and the header beside it."""
     with parsing(source.path):
-        lines = rows_of(source)
+        lines = table_rows(source)
         names = _names(next(lines, []))
         wanted = wanted_columns(names)
         kinds = kinds_of(wanted)

@@ -29,8 +29,8 @@ from qualms.predictions._foreign import to_array
 from qualms.predictions._header import Header, as_header, dumps, parse_header
 from qualms.predictions._hugging_face import (
     HuggingFaceDataset,
-    class_names,
     dataset_arrays,
+    feature_names,
     refuse_several,
 )
 from qualms.predictions._normal import RawArrays, ReadOptions, normal_form
@@ -209,7 +209,7 @@ def _built(
         if isinstance(arrays, Mapping):
             refuse_several(arrays)
         elif isinstance(arrays, HuggingFaceDataset):
-            names = class_names(arrays)
+            names = feature_names(arrays)
             header = ({"classes": names} if names else {}) | as_header(header)
             arrays = dataset_arrays(arrays)
         elif isinstance(arrays, Frame):

@@ -48,7 +48,7 @@ def dataset_arrays(dataset: HuggingFaceDataset) -> dict[str, Any]:
     return arrays | {called[name]: None for name in called if name not in wanted}
 
 
-def class_names(dataset: HuggingFaceDataset) -> list[str]:
+def feature_names(dataset: HuggingFaceDataset) -> list[str]:
     """Return the names of the classes in the feature of the target; [] without any."""
     feature = dataset.features.get(_own_names(dataset).get("target"))
     return list(map(str, getattr(feature, "names", None) or ()))

@@ -74,9 +74,9 @@ def raw_table(
     source: OpenedFile,
     names: Collection[str],
     rows: int,
-    read_columns: _ReadColumns,
+    stored_columns: _ReadColumns,
 ) -> RawArrays:
-    """Return the arrays and the header of a table, columns read by `read_columns`."""
+    """Return the arrays and the header of a table, columns read by `stored_columns`."""
     columns = _columns_by_array(wanted_columns(tuple(names)))
     _refuse_unsplit(columns)
     used = {column for parts in columns.values() for column in parts}
@@ -85,7 +85,7 @@ def raw_table(
             name: (rows,) if parts == [name] else (rows, len(parts))
             for name, parts in columns.items()
         },
-        load=partial(_joined, columns, read_columns),
+        load=partial(_joined, columns, stored_columns),
         header=read_header(source),
         header_at=f"a file '{sidecar(source.path).name}' beside it (JSON)",
         unread=tuple(name for name in names if name not in used),
@@ -208,10 +208,10 @@ def _columns_by_array(names: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _joined(
-    columns: Mapping[str, Sequence[str]], read_columns: _ReadColumns, name: str
+    columns: Mapping[str, Sequence[str]], stored_columns: _ReadColumns, name: str
 ) -> NDArray[Any]:
     parts = columns[name]
-    arrays = read_columns(parts)
+    arrays = stored_columns(parts)
     first = next(arrays)
     if parts == [name]:
         return first

@@ -18,7 +18,7 @@ _PADDED = re.compile(r"^[ \t]*[+-]?0[0-9]+[ \t]*$", re.MULTILINE)
 """A whole number with a zero in front, as no program prints numbers: a name."""
 
 
-def rows_of(source: OpenedFile, separator: str = ",") -> Iterator[list[str]]:
+def table_rows(source: OpenedFile, separator: str = ",") -> Iterator[list[str]]:
     """Return the rows of a file .csv as lists of cells, without blank lines.
 
     A NUL, or a line without an end, raises when it is reached.

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from qualms.predictions import PredictionsError, read_columns
+from qualms.predictions import PredictionsError, stored_columns
 
 FILE = "items.csv"
 _KEPT = ("group", "cluster", "shifted", "known")
@@ -23,7 +23,7 @@ def item_columns(folder: Path, names: Sequence[str]) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        columns = read_columns(path)
+        columns = stored_columns(path)
     except PredictionsError as error:
         raise PredictionsError(f"{path.name}: {error}") from error
     if "item" not in columns:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.predictions import PredictionsError, array_names, read_columns
+from qualms.predictions import PredictionsError, array_names, stored_columns
 from qualms.readers import ForeignContents, ForeignRequest, Reader
 from qualms.readers._columns import (
     Columns,
@@ -43,7 +43,7 @@ def _recognise(path: Path) -> bool:
 
 
 def _read(path: Path, request: ForeignRequest) -> ForeignContents:
-    columns = read_columns(path)
+    columns = stored_columns(path)
     by_class = class_columns(list(columns))
     together = [name for name in columns if is_prob(name)]
     if by_class and together:

@@ -18,7 +18,7 @@ from qualms.predictions import (
     PredictionsError,
     array_names,
     as_floats,
-    read_columns,
+    stored_columns,
 )
 from qualms.readers import ForeignContents, ForeignRequest, Reader
 from qualms.readers._columns import (
@@ -156,7 +156,7 @@ def _stored(names: _Names, path: Path) -> Columns:
             " `qualms docs predictions` says"
         )
     separator = _separator(names, path) if path.suffix.lower() == ".csv" else ","
-    columns = read_columns(
+    columns = stored_columns(
         path,
         separator=separator,
         decimal=names.decimal,

@@ -204,7 +204,6 @@ def is_volume(path: Path) -> bool:
 def _open(content: bytes) -> "Image":
     from PIL import Image, UnidentifiedImageError
 
-    check_png(content)
     # Pillow refuses pictures from 179 million pixels on, as an attack might send them.
     # Its limit is one for all threads, and they must find it as it was.
     with _LIMIT:
@@ -253,6 +252,7 @@ def _decode(path: Path) -> NDArray[Any]:
 
     content = path.read_bytes()
     with _open(content) as picture:
+        check_png(content)
         if _is_deep(picture):
             return _decode_deep(content, picture)
         upright = ImageOps.exif_transpose(picture)
@@ -293,7 +293,9 @@ def _decode_deep(content: bytes, picture: "Image") -> NDArray[np.float32]:
 
 
 def _plain_labels(path: Path) -> NDArray[Any]:
-    with _open(path.read_bytes()) as picture:
+    content = path.read_bytes()
+    with _open(content) as picture:
+        check_png(content)
         if picture.mode in ("1", "L", "P", *DEEP):
             return np.asarray(picture)
         layers = np.asarray(picture.convert("RGB"))
