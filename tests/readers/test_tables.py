@@ -32,7 +32,8 @@ def test_a_table_of_scikit_learn_has_classes_by_name(tmp_path):
         "read as probabilities of scikit-learn: 3 items, classes cat, dog",
         "the predicted class is the one with the largest probability; y_pred has"
         " another one in 1 of 3 items",
-        "column not read: patient",
+        "column not read: patient; call 'patient' 'cluster' if its items belong"
+        " together: intervals allow for it",
     )
 
 
