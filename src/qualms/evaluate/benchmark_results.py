@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import NormalDist
 from typing import Literal, NamedTuple
@@ -48,6 +48,10 @@ class Check:
     """Numbers by row, or by another thing that is compared; nan if missing."""
     estimates: Mapping[str, DecidingNumber] = field(default_factory=dict)
     """The same with intervals."""
+    printed: int = 0
+    """How many numbers the paper prints that decide it; 0 where that is not known."""
+    comparable: bool = True
+    """False if its limits are numbers of other data than these."""
 
     @classmethod
     def of(cls, expectation: Expectation, results: "BenchmarkResults") -> "Check":
@@ -60,7 +64,18 @@ class Check:
             for name, number in numbers.items()
         }
         values = {name: number.value for name, number in estimates.items()}
-        return cls(expectation=expectation, values=values, estimates=estimates)
+        other = expectation.of_paper and results.simulated
+        return cls(
+            expectation=expectation,
+            values=values,
+            estimates=estimates,
+            comparable=not other,
+        )
+
+    @property
+    def part(self) -> bool:
+        """True if it is answered by fewer numbers than the paper has."""
+        return 0 < len(self.estimates) < self.printed
 
     @property
     def known(self) -> bool:
@@ -84,7 +99,7 @@ class Check:
         against it if no part does.
         """
         numbers = self.estimates.values()
-        if not numbers:
+        if not numbers or not self.comparable:
             return "cannot be told"
         if sum(map(self.fits, numbers)) >= self._enough:
             return "holds"
@@ -203,7 +218,18 @@ class BenchmarkResults:
     @cached_property
     def findings(self) -> tuple[Check, ...]:
         """Findings of the benchmark's paper, decided by these results."""
-        return tuple(Check.of(finding, self) for finding in self.benchmark.findings)
+        from qualms.evaluate.findings import printed_numbers  # needs these classes
+
+        printed = printed_numbers(self.benchmark)
+        return tuple(
+            replace(Check.of(finding, self), printed=printed.get(finding.text, 0))
+            for finding in self.benchmark.findings
+        )
+
+    @property
+    def simulated(self) -> bool:
+        """True if all numbers are of simulated data."""
+        return bool(self.variants) and all(v.simulated for v in self.variants)
 
     @cached_property
     def variants(self) -> tuple[Variant, ...]:

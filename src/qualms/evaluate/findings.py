@@ -37,6 +37,14 @@ def published_results(benchmark: Benchmark) -> BenchmarkResults:
     )
 
 
+def printed_numbers(benchmark: Benchmark) -> dict[str, int]:
+    """Return how many printed numbers decide each finding of a paper, by its text."""
+    if benchmark.published is None or not benchmark.findings:
+        return {}
+    printed = published_results(benchmark)
+    return {each.text: len(each.numbers(printed)) for each in benchmark.findings}
+
+
 def _bounded(number: Result, factor: float) -> Result:
     width = factor * number.spread if math.isfinite(number.spread) else 0.0
     return replace(number, low=number.value - width, high=number.value + width)
@@ -51,6 +59,8 @@ def because(check: Check, *, absent: str = "not in these results") -> str:
     """
     if not check.estimates:
         return absent
+    if not check.comparable:
+        return "not comparable: the limit is a number of the paper's data"
     numbers = check.estimates.items()
     against = [name for name, number in numbers if check.misses(number)]
     fitting = [name for name, number in numbers if check.fits(number)]
@@ -60,7 +70,15 @@ def because(check: Check, *, absent: str = "not in these results") -> str:
         parts.append(f"against it: {_listed(check, against)}")
     if unclear:
         parts.append(f"unclear: {_listed(check, unclear)}")
-    return "; ".join(parts if against or unclear else [_listed(check, fitting)])
+    words = parts if against or unclear else [_listed(check, fitting)]
+    return "; ".join([*words, *_part(check)])
+
+
+def _part(check: Check) -> list[str]:
+    """Say where a part of the paper's methods or datasets gives the answer."""
+    if not check.part:
+        return []
+    return [f"a part: the paper has {check.printed} numbers"]
 
 
 def _listed(check: Check, names: list[str], most: int = 3) -> str:
@@ -88,6 +106,8 @@ def finding_records(checks: Iterable[Check]) -> Iterator[dict[str, Any]]:
             "because": because(check),
             "low": _plain(finding.low),
             "high": _plain(finding.high),
+            "comparable": check.comparable,
+            "printed": check.printed,
             "enough": "any" if finding.any_row else ("most" if finding.most else "all"),
             "numbers": [
                 {"name": name, **{k: _plain(v) for k, v in number._asdict().items()}}

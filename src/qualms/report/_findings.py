@@ -2,32 +2,54 @@
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 
 from qualms import __version__
 from qualms.atomic import replacing
-from qualms.evaluate.benchmark_results import BenchmarkResults
+from qualms.evaluate.benchmark_results import BenchmarkResults, Check
 from qualms.evaluate.findings import finding_records
 from qualms.report._terminal import escape
 from qualms.wording import plural
 
 FINDINGS_FORMAT = 1
+UNTOLD = "cannot be told"
 MOST_CONTRADICTED = 3
 """Findings that do not hold which a terminal shows."""
 
 
+ALONE = "numbers alone"
+"""Ends the place of a finding that a paper states by a table, in no sentence."""
+
+
 def findings_summary(results: BenchmarkResults) -> str:
-    """Count the answers, e.g. "7 of 10 findings of the paper hold, 1 does not"."""
-    answers = Counter(check.answer for check in results.findings)
-    count, holding = len(results.findings), answers["holds"]
-    findings = plural(count, "finding")
+    """Count the answers, e.g. "7 of 10 findings of the paper hold, 1 does not".
+
+    Findings that only numbers of the paper state are counted apart.
+    """
+    alone = [c for c in results.findings if c.expectation.where.endswith(ALONE)]
+    said = [check for check in results.findings if check not in alone]
+    text = _counted(said, "of the paper")
+    if alone:
+        text += f"; {_counted(alone, 'that only its numbers state')}"
+    if parts := sum(
+        check.part and check.answer != UNTOLD for check in results.findings
+    ):
+        are = "is" if parts == 1 else "are"
+        text += f"; {parts} {are} answered by a part of its methods or datasets"
+    return text
+
+
+def _counted(checks: Sequence[Check], whose: str) -> str:
+    answers = Counter(check.answer for check in checks)
+    count, holding = len(checks), answers["holds"]
     hold = "holds" if holding == 1 else "hold"
-    parts = [f"{holding} of {count} {findings} of the paper {hold}"]
+    parts = [f"{holding} of {count} {plural(count, 'finding')} {whose} {hold}"]
     if against := answers["does not hold"]:
         parts.append(f"{against} {'does' if against == 1 else 'do'} not")
-    if unclear := answers["cannot be told"]:
+    if unclear := answers[UNTOLD]:
         parts.append(f"{unclear} cannot be told")
     return ", ".join(parts)
 
@@ -49,10 +71,7 @@ def print_findings(results: BenchmarkResults, *, console: Console) -> None:
 
 def _data(results: BenchmarkResults) -> str:
     """Say where the answers are of simulated data alone."""
-    variants = results.variants
-    if not variants or not all(variant.simulated for variant in variants):
-        return ""
-    return ", on simulated data"
+    return ", on simulated data" if results.simulated else ""
 
 
 def write_findings(results: BenchmarkResults, path: Path) -> Path:

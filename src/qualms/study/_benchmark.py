@@ -77,6 +77,8 @@ class Expectation:
     """True if one number between `low` and `high` is enough."""
     most: bool = False
     """True if it is enough that more than half of the numbers lie there."""
+    of_paper: bool = False
+    """True if a limit is a number of the paper's data, which says nothing of others."""
     meaning: str = ""
     """Meaning for the model if it holds, for a reader new to the field."""
 

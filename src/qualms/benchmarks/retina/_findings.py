@@ -8,7 +8,14 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from qualms.effects import ByName, DecidingNumber, Numbers, Wishes, estimates
+from qualms.effects import (
+    ByName,
+    DecidingNumber,
+    Numbers,
+    Wishes,
+    estimates,
+    mean_of,
+)
 from qualms.labels import Label, Wanted
 from qualms.study import Expectation
 
@@ -93,6 +100,18 @@ def _at_standard(curve: "Curve", repeats: int) -> DecidingNumber:
     return DecidingNumber(float(value), float(low), float(high))
 
 
+def _mean_minus_map(results: "BenchmarkResults") -> ByName:
+    """Return the mean accuracy of variational methods on severe cases less MAP's."""
+    labels = "severity", "shifted", "accuracy"
+    found = _of(*labels, referred=0.5, method=(*_BAYES, "map"), pool=1)(results)
+    numbers = {n: v for n, v in found.items() if isinstance(v, DecidingNumber)}
+    single = numbers.pop("map", None)
+    if single is None or not numbers:
+        return {}
+    name = f"mean of {', '.join(numbers)}"
+    return {name: mean_of(list(numbers.values())) - single}
+
+
 FINDINGS = (
     Expectation(
         text="At home MC dropout meets the NHS standard: 85 % sensitivity at 80 % "
@@ -121,7 +140,7 @@ FINDINGS = (
         low=0.0,
     ),
     Expectation(
-        text="Abroad AUROC falls when 70 % are referred, for all but MFVI",
+        text="Abroad AUROC falls when 70 % are referred, for most methods but MFVI",
         where="Section 3.2, figure 3 (d), table 1",
         numbers=_of(
             *("country", "shifted", "auroc"),
@@ -130,6 +149,7 @@ FINDINGS = (
             minus={"referred": None},
         ),
         high=0.0,
+        most=True,
     ),
     Expectation(
         text="Abroad the AUROC of MFVI rises when half are referred",
@@ -194,20 +214,14 @@ FINDINGS = (
             method="mc_dropout",
         ),
         low=0.98,
+        of_paper=True,
     ),
     Expectation(
         text="With half referred, the other variational methods are less accurate than "
-        "MAP on severe cases",
+        "MAP on severe cases, on average",
         where="Section 3.1, figure 2 (d), table 2",
-        numbers=_of(
-            *("severity", "shifted", "accuracy"),
-            referred=0.5,
-            method=_BAYES,
-            pool=1,
-            minus={"method": "map"},
-        ),
+        numbers=_mean_minus_map,
         high=0.0,
-        most=True,
     ),
     Expectation(
         text="The entropy hardly tells items from abroad: AUROC below 0.55",
