@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,10 @@ settings.load_profile("qualms")
 
 # What a user would write; tests include it by its path.
 collect_ignore = ["outside_parts"]
+
+# The key of caches is that of no user; processes that tests start have the same.
+_STATE = tempfile.TemporaryDirectory(prefix="qualms-state-")
+os.environ["XDG_STATE_HOME"] = _STATE.name
 
 GOLDEN = Path(__file__).parent / "golden"
 

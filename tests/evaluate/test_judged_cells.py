@@ -12,8 +12,10 @@ from evaluate.made_runs import make_runs
 from plans import part_of, run_of
 from qualms.benchmarks.regression import regression
 from qualms.evaluate import ScoreOptions, _judge_variants, _variant
+from qualms.caches import Cache
 from qualms.evaluate._cells import CellFolder
 from qualms.evaluate._contents import RunContents
+from qualms.evaluate._variant import JudgedVariant
 from qualms.evaluate.benchmark import judge_plan
 from qualms.processes import LocalCrew, RemoteCrew
 
@@ -113,7 +115,9 @@ def test_a_changed_byte_of_equal_size_and_time_is_noticed(runs, judged_names):
 def test_a_damaged_cell_is_judged_anew(runs, judged_names, damage):
     first = judge(runs)
     judged_names.clear()
-    (cell, *_) = sorted(cells_of(runs).glob("*.cell"))
+    (cell, *_) = sorted(
+        cell for cell in cells_of(runs).iterdir() if "contents" not in cell.name
+    )
     content = cell.read_bytes()
     at = len(content) // 2
     bytes_of = {
@@ -161,29 +165,26 @@ def test_numbers_do_not_depend_on_processes(runs, monkeypatch):
     judge_plan(PLAN, runs, cells=cells_of(runs), remote=pytest.fail)
 
 
-def test_a_cell_names_nothing_that_could_run(tmp_path):
+def test_what_is_no_record_of_judging_is_not_stored(tmp_path):
     cells = CellFolder(tmp_path)
-
-    class Harmful:
-        def __reduce__(self):
-            return os.system, ("echo harmful",)
-
-    cells.put("one", "key", Harmful())
+    harmful = JudgedVariant(damaged=[os.system])
+    cells.put("one", "key", harmful)
     assert list(tmp_path.iterdir()) == []
-    cells.put("one", "key", {"number": 1.5})
-    assert cells.get("one", "key") == {"number": 1.5}
+    cell = JudgedVariant(damaged=["a note"])
+    cells.put("one", "key", cell)
+    assert cells.get("one", "key") == cell
     assert cells.get("one", "other") is None
     assert cells.get("two", "key") is None
 
 
 def test_cells_beyond_the_limit_are_removed_oldest_first(tmp_path, monkeypatch):
-    cells = CellFolder(tmp_path)
+    cache = Cache(tmp_path)
     for age, name in enumerate("abc"):
-        cells.put(name, "key", "x" * 1000)
-        os.utime(tmp_path / f"{name}.cell", (1e9 - age, 1e9 - age))
-    monkeypatch.setattr("qualms.evaluate._cells.MOST_BYTES", 2500)
-    cells.prune()
-    assert sorted(path.stem for path in tmp_path.iterdir()) == ["a", "b"]
+        cache.put(name, "key", b"x" * 1000)
+        os.utime(cache.path(name), (1e9 - age, 1e9 - age))
+    monkeypatch.setattr("qualms.caches.MOST_BYTES", 2500)
+    cache.prune()
+    assert sorted(path.stem[0] for path in tmp_path.iterdir()) == ["a", "b"]
 
 
 def test_files_are_read_once(tmp_path, monkeypatch):
@@ -192,16 +193,17 @@ def test_files_are_read_once(tmp_path, monkeypatch):
     (run / "test.csv").write_text("prob,target\n0.5,1\n")
     os.utime(run / "test.csv", (1e9, 1e9))
     monkeypatch.setattr("qualms.evaluate._contents.SETTLED", -1.0)
-    first = RunContents(tmp_path, tmp_path / "contents.json")
+    memory = Cache(tmp_path / "memory")
+    first = RunContents(tmp_path, memory)
     digest = first.of("run")
     first.save()
     reads = []
     monkeypatch.setattr("qualms.evaluate._contents._file_digest", reads.append)
-    assert RunContents(tmp_path, tmp_path / "contents.json").of("run") == digest
+    assert RunContents(tmp_path, memory).of("run") == digest
     assert reads == []
-    (tmp_path / "contents.json").write_text("{")
+    memory.path("contents").write_text("{")
     monkeypatch.undo()
-    assert RunContents(tmp_path, tmp_path / "contents.json").of("run") == digest
+    assert RunContents(tmp_path, memory).of("run") == digest
     assert RunContents(tmp_path, None).of("nowhere") == "absent"
 
 

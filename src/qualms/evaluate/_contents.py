@@ -9,11 +9,11 @@ import hashlib
 import json
 import os
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from qualms.atomic import replacing
+from qualms.caches import Cache
+from qualms.regular import as_object, open_file
 from qualms.runs import JudgedFile, judged_files
 
 ABSENT = "absent"
@@ -22,21 +22,23 @@ SETTLED = 2.0
 """Seconds since its last change after which equal times show that a file is the same:
 file systems count time in steps, and one step may contain two changes."""
 _CHUNK = 1 << 20
+_NAME = "contents"
 
 
 class RunContents:
     """Digests of the predictions of runs, including those of earlier processes."""
 
-    def __init__(self, runs: Path, memory: Path | None) -> None:
-        """Read the digests in the file `memory`.
+    def __init__(self, runs: Path, memory: Cache | None) -> None:
+        """Read the digests of earlier processes.
 
         Args:
             runs: The folder that holds the folders of runs.
-            memory: The file of digests; None to store none.
+            memory: Where digests are stored; None to store none.
         """
         self._runs = runs
         self._memory = memory
-        self._known: dict[str, list[Any]] = {} if memory is None else _read(memory)
+        stored = None if memory is None else memory.get(_NAME, str(runs))
+        self._known: dict[str, list[Any]] = as_object(json.loads(stored or "{}"))
         self._new: dict[str, list[Any]] = {}
         self._of: dict[str, str] = {}
 
@@ -64,8 +66,7 @@ class RunContents:
         if self._memory is None or not self._new:
             return
         text = json.dumps({**self._known, **self._new})
-        with suppress(OSError), replacing(self._memory) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        self._memory.put(_NAME, str(self._runs), text.encode())
 
     def _digest(self, run: str, file: JudgedFile) -> str:
         name, version = f"{run}/{file.name}", _version(file.status)
@@ -87,20 +88,7 @@ def _version(status: os.stat_result) -> list[int]:
 
 def _file_digest(path: str) -> str:
     digest = hashlib.blake2b(digest_size=16)
-    with open(path, "rb") as file:  # noqa: PTH123
+    with open_file(path) as file:
         while chunk := file.read(_CHUNK):
             digest.update(chunk)
     return digest.hexdigest()
-
-
-def _read(memory: Path) -> dict[str, list[Any]]:
-    """Return the digests in a file; {} if it cannot be read."""
-    with suppress(OSError, ValueError, RecursionError):
-        known = json.loads(memory.read_bytes())
-        if isinstance(known, dict):
-            return {run: row for run, row in known.items() if _is_version(row)}
-    return {}
-
-
-def _is_version(row: Any) -> bool:
-    return isinstance(row, list) and len(row) == 5

@@ -30,8 +30,6 @@ WORTHWHILE = 200
 """Fewest runs to judge for which processes are started, which takes seconds."""
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Variables that are set to one, because there is a process for every core."""
-DIGESTS = "contents.json"
-"""File with digests of the files of runs, beside the cells."""
 
 
 def judged_variants(
@@ -163,10 +161,11 @@ class _StoredVariants:
         preset = plan.preset.name, plan.preset.trained
         benchmark = plan.benchmark.name, plan.benchmark.version, plan.benchmark.task
         about = f"{chosen} {preset} {benchmark} {runs}"
+        cells = CellFolder(folder)
         return cls(
             plan=plan,
-            cells=CellFolder(folder),
-            contents=RunContents(runs, folder / DIGESTS),
+            cells=cells,
+            contents=RunContents(runs, cells.cache),
             common=text_digest(package_digest(), outside_digest(), about),
         )
 
@@ -179,7 +178,7 @@ class _StoredVariants:
         judged = {}
         for variant in self.plan.variants:
             cell = self.cells.get(self._name(variant), digests[variant.name])
-            if isinstance(cell, JudgedVariant):
+            if cell is not None:
                 judged[variant.name] = cell
         return judged
 
@@ -192,7 +191,7 @@ class _StoredVariants:
     def end(self) -> None:
         """Store the digests of files, and remove cells beyond the limit."""
         self.contents.save()
-        self.cells.prune()
+        self.cells.cache.prune()
 
     def _name(self, variant: Variant) -> str:
         plan = self.plan
