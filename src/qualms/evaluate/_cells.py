@@ -1,7 +1,7 @@
 """A cache of judged variants, each identified by a digest of its inputs.
 
 The inputs are predictions, options, the code of judging and its libraries. Files hold
-plain numbers (`qualms.records`), sealed by a key of this user (`qualms.caches`), so that
+plain numbers (`qualms.records`) under a seal of this user (`qualms.caches`), so that
 a folder of runs from somebody else brings no judged numbers with it.
 """
 
