@@ -1,9 +1,11 @@
 """Code from outside: it takes no name of the package, and its errors name it."""
 
+import ast
 import importlib
 import sys
 from dataclasses import replace
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -325,3 +327,44 @@ def test_a_broken_method_of_a_package_does_not_stop_a_prediction(outside):
             task="classification",
             method="swag",
         )
+
+
+UNPICKLERS = {"pickle", "_pickle", "marshal", "shelve", "joblib", "dill", "cloudpickle"}
+FOLDER = Path(qualms.__file__).parent
+
+
+def unpicklers_in(tree):
+    """What a module takes from unpicklers, and calls that would unpickle."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ({a.name for a in node.names} & UNPICKLERS)
+        elif isinstance(node, ast.ImportFrom) and node.module in UNPICKLERS:
+            yield from (f"{node.module}.{a.name}" for a in node.names)
+        elif isinstance(node, ast.keyword):
+            value = getattr(node.value, "value", None)
+            if (node.arg, value) in (("allow_pickle", True), ("weights_only", False)):
+                yield node.arg
+        elif isinstance(node, ast.Attribute) and node.attr == "read_pickle":
+            yield node.attr
+
+
+def test_no_file_is_unpickled():
+    """One module packs what processes send; others know the class of an error."""
+    found = {
+        path.relative_to(FOLDER).as_posix(): what
+        for path in FOLDER.rglob("*.py")
+        if (what := set(unpicklers_in(ast.parse(path.read_text("utf-8")))))
+    }
+    assert found.pop("processes/_crew.py") == {"pickle"}
+    assert set().union(*found.values()) == {"pickle.UnpicklingError"}
+
+
+def test_torch_loads_weights_alone():
+    calls = [
+        node
+        for path in FOLDER.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "torch.load"
+    ]
+    assert len(calls) == 2
+    assert all("weights_only=True" in ast.unparse(call) for call in calls)

@@ -11,8 +11,8 @@ import pytest
 from evaluate.made_runs import make_runs
 from plans import part_of, run_of
 from qualms.benchmarks.regression import regression
-from qualms.evaluate import ScoreOptions, _judge_variants, _variant
 from qualms.caches import Cache
+from qualms.evaluate import ScoreOptions, _judge_variants, _variant
 from qualms.evaluate._cells import CellFolder
 from qualms.evaluate._contents import RunContents
 from qualms.evaluate._variant import JudgedVariant

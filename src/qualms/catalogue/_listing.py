@@ -26,7 +26,6 @@ class RunListing:
     records: tuple[RunRecord, ...]
     total: int
     """Runs below the folder, whether they were chosen or not."""
-    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.records)
@@ -142,9 +141,8 @@ def list_runs(
             f"there is no folder {str(place)!r} with runs.{hint} Name the folder that"
             " qualms run wrote to"
         )
-    records, note = indexed_runs(place)
-    notes = (note,) if note else ()
-    everything = RunListing(records=tuple(records), total=len(records), notes=notes)
+    records = indexed_runs(place)
+    everything = RunListing(records=tuple(records), total=len(records))
     texts = [filters] if isinstance(filters, str) else list(filters)
     names = [sort] if isinstance(sort, str) else list(sort)
     # Names are checked against all runs, not only against those that pass the filters.

@@ -49,8 +49,6 @@ def runs(
 
     folder, filters = _split(arguments or [])
     listing = list_runs(folder, filters, sort=sort or ())
-    for note in listing.notes:
-        typer.echo(f"note: {note}", err=True)
     if export is not None:
         path = listing.write(export)
         typer.echo(f"wrote {path} ({len(listing):,} runs)", err=as_json)

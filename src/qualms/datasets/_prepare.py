@@ -8,7 +8,6 @@ beside its own.
 """
 
 import os
-import pickle
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -43,7 +42,14 @@ from qualms.datasets._publish import (
 )
 from qualms.datasets._recipe import Dataset, DatasetError, Recipe
 from qualms.datasets._shards import make_shard, shard_path
-from qualms.processes import LockError, LostProcessError, cores, each, locked
+from qualms.processes import (
+    LockError,
+    LostProcessError,
+    cores,
+    each,
+    is_portable,
+    locked,
+)
 
 __all__ = ["Prepared", "Skipped", "cache_folder", "open_dataset", "prepare"]
 
@@ -255,14 +261,12 @@ def _load_missing(
 
 def _check_importable(name: str, load: Callable[..., object]) -> None:
     """Raise unless other processes can import `load`."""
-    try:
-        pickle.dumps(load)
-    except (AttributeError, TypeError, pickle.PicklingError) as error:
+    if not is_portable(load):
         raise DatasetError(
             f"dataset {name!r}: load must be a function of a module, or a partial of"
             " one, so that other processes can import it; define it outside of the"
             " function of the dataset, at the left edge of the file"
-        ) from error
+        )
 
 
 def _differs(meta: Meta | None, recipe: Recipe, skipped: Sequence[Skipped]) -> bool:

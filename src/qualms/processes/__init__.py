@@ -1,6 +1,6 @@
 """Processes and locks: the only package that starts, hears and ends processes."""
 
-from qualms.processes._crew import Channel, Crew, LocalCrew, Lost, Worker
+from qualms.processes._crew import Channel, Crew, LocalCrew, Lost, Worker, is_portable
 from qualms.processes._locks import LockError, locked
 from qualms.processes._relay import Epoch, Event, Listener, Message, Relay, tell
 from qualms.processes._workforce import (
@@ -28,6 +28,7 @@ __all__ = [
     "Workforce",
     "cores",
     "each",
+    "is_portable",
     "locked",
     "tell",
 ]

@@ -286,6 +286,20 @@ def packed(work: Any) -> bytes:
     return buffer.getvalue()
 
 
+def unpacked(work: bytes) -> Any:
+    """Return what this process, or its parent, packed."""
+    return pickle.loads(work)
+
+
+def is_portable(work: Any) -> bool:
+    """Return whether another process can get `work`."""
+    try:
+        packed(work)
+    except (AttributeError, TypeError, pickle.PicklingError):
+        return False
+    return True
+
+
 def _by_name(array: np.memmap[Any, Any]) -> Any:
     base: Any = array.base
     if not isinstance(base, mmap.mmap):
@@ -339,7 +353,7 @@ def _serve_parent(pipe: Connection, packed: bytes, group: bool) -> None:
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
     with suppress(EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
-        serve, args = pickle.loads(packed)
+        serve, args = unpacked(packed)
         serve(pipe, *args)
 
 

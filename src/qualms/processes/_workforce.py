@@ -1,7 +1,6 @@
 """Processes that apply a function to many items, with results in order."""
 
 import os
-import pickle
 import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -11,7 +10,15 @@ from threading import Lock, Thread
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
-from qualms.processes._crew import Channel, Crew, LocalCrew, Lost, Worker, packed
+from qualms.processes._crew import (
+    Channel,
+    Crew,
+    LocalCrew,
+    Lost,
+    Worker,
+    packed,
+    unpacked,
+)
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -286,7 +293,7 @@ def _serve(channel: Channel) -> None:
         results: list[Any] = []
         try:
             if new_function is not None:
-                function = pickle.loads(new_function)
+                function = unpacked(new_function)
             assert function is not None
             for item in items:
                 results.append(function(item))  # noqa: PERF401 - kept if one fails
@@ -323,6 +330,6 @@ def _received(channel: Channel) -> Iterator[Any]:
 def _portable(error: Exception) -> Exception:
     """Return the error itself if it can be pickled, else one with its message."""
     with suppress(Exception):
-        pickle.loads(pickle.dumps(error))
+        unpacked(packed(error))
         return error
     return RuntimeError(f"{type(error).__name__}: {error}")

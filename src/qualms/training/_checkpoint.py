@@ -6,12 +6,12 @@ numbers and the order of an epoch depend only on the seed of the run and on the 
 
 import itertools
 import math
-import pickle
 import zipfile
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future, wait
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import torch
@@ -35,7 +35,7 @@ Checkpoint = dict[str, Any]
 Checkpoints of older versions must load, so names never change."""
 _BROKEN = (
     zipfile.BadZipFile,
-    pickle.UnpicklingError,
+    UnpicklingError,
     RuntimeError,
     EOFError,
     KeyError,
