@@ -13,6 +13,11 @@ from typing import Any, BinaryIO
 MOST_BYTES = 64 << 20
 """Most bytes of a file of facts, such as the spec of a run, its log or its end."""
 
+UNREADABLE = (
+    *(OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError),
+)
+"""Errors of reading and parsing a file that anybody may have written."""
+
 
 def open_file(path: str | Path) -> BinaryIO:
     """Open a file to read its bytes.

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from qualms.atomic import replacing
+from qualms.regular import read_object
 
 SCORES = "runs.json"
 """The file in a folder of results."""
@@ -29,10 +30,10 @@ def write_scores(folder: Path, labels: Mapping[str, Any], scores: Scores) -> Non
 def read_scores(path: Path) -> dict[str, dict[str, float]]:
     """Return the scores in a file by run; {} if it cannot be read."""
     try:
-        runs = json.loads(path.read_bytes())["runs"]
+        runs = read_object(path)["runs"]
         return {
             str(run): {str(name): float(value) for name, value in values.items()}
             for run, values in runs.items()
         }
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError):
         return {}

@@ -32,6 +32,7 @@ from qualms.launch._trials import (
     trials_of,
 )
 from qualms.processes import locked
+from qualms.regular import UNREADABLE, read_file
 from qualms.runs import lock_path
 from qualms.study import Range
 
@@ -129,12 +130,12 @@ def _planned(search: Search, path: Path) -> list[Trial]:
     if not path.exists():
         return []
     try:
-        rows = json.loads(path.read_text(encoding="utf-8"))
+        rows = json.loads(read_file(path))
         points = [
             {name_of(r): _parsed(r, row[name_of(r)]) for r in search.ranges}
             for row in rows
         ]
-    except (ValueError, TypeError, KeyError) as error:
+    except UNREADABLE as error:
         raise ValueError(
             f"{path} cannot be read ({error}); delete it and run again: trials that are"
             " done are kept in the folders of their runs"

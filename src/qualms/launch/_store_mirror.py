@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from qualms.atomic import LEFTOVER, replacing
 from qualms.launch._store import ObjectStore, StoredObject
+from qualms.regular import read_object
 from qualms.runs import checkpoint_paths, done_path, lock_path, owner_path
 
 THREADS = 16
@@ -52,7 +53,7 @@ class MirrorRecord:
 def read_record(folder: Path) -> MirrorRecord:
     """Return the record of the last transfer; an empty one if there was none."""
     try:
-        record = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
+        record = read_object(folder / _RECORD)
         files = {
             name: StoredFile(tag, FileStamp(*facts))
             for name, (tag, facts) in record["files"].items()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from qualms.atomic import replacing
+from qualms.regular import UNREADABLE, read_file
 
 FILE = "search.json"
 CONFIG = "best.toml"
@@ -108,11 +109,11 @@ def read_search(folder: Path) -> SearchReport:
     """
     path = folder / FILE
     try:
-        data = json.loads(path.read_text("utf-8"))
+        data = json.loads(read_file(path))
         if data.pop("format") != FORMAT:
             raise ValueError("it was written by another version")
         report = _report(data)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except UNREADABLE as error:
         raise ValueError(
             f"{path} cannot be read ({error}); give the command of the search again,"
             " which makes no finished trial anew"

@@ -1,12 +1,12 @@
 """Paths of the files of a run; reading and writing them."""
 
-import json
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from qualms.atomic import replacing
 from qualms.spec import RunSpec
@@ -101,8 +101,8 @@ def judged_files(folder: Path) -> list[JudgedFile]:
     with suppress(FileNotFoundError, NotADirectoryError):
         # Paths are texts: Path objects would be slow for thousands of folders.
         files.append(JudgedFile("done.json", done, os.stat(done)))  # noqa: PTH116
-    below = _files_below(f"{folder}{os.sep}predictions", "predictions")
-    return [*files, *below]
+    files += _files_below(f"{folder}{os.sep}predictions", "predictions")
+    return [file for file in files if stat.S_ISREG(file.status.st_mode)]
 
 
 def _files_below(folder: str, name: str) -> Iterator[JudgedFile]:
@@ -117,19 +117,6 @@ def _files_below(folder: str, name: str) -> Iterator[JudgedFile]:
             yield from _files_below(entry.path, path)
         else:
             yield JudgedFile(path, entry.path, os.stat(entry.path))  # noqa: PTH116
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """Return the JSON object in `path`; {} if there is none."""
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return {}
-    return as_object(value)
-
-
-def as_object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def write_text(path: Path, text: str) -> None:

@@ -5,12 +5,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from qualms.runs._files import (
-    as_object,
-    done_path,
-    read_object,
-    split_stem,
-)
+from qualms.regular import as_object, read_object
+from qualms.runs._files import done_path, split_stem
 from qualms.spec import CORRUPTIONS, RunSpec, parse_split
 
 # Training writes the first kind; users may replace such a file by one of the others.

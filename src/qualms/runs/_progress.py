@@ -7,15 +7,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from qualms.runs._files import (
+from qualms.regular import (
+    UNREADABLE,
     as_object,
-    epochs_path,
-    log_path,
+    open_file,
+    read_file,
     read_object,
-    write_text,
 )
+from qualms.runs._files import epochs_path, log_path, write_text
 from qualms.runs._predictions import was_finished
-from qualms.runs._record import why_failed
+from qualms.runs._record import number_in, why_failed
 from qualms.spec import RunSpec
 
 REQUEST = "requested.json"
@@ -72,14 +73,13 @@ def read_progress(folder: Path) -> RunProgress | None:
     Nothing is locked, so a process that works on the run is not disturbed.
     """
     try:
-        spec = RunSpec.from_json((folder / "spec.json").read_text(encoding="utf-8"))
-        lines = epochs_path(folder).read_text("utf-8", "replace").splitlines()
-    except FileNotFoundError as error:
-        if error.filename == str(folder / "spec.json"):
-            return None
-        lines = []
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        spec = RunSpec.from_json(read_file(folder / "spec.json").decode())
+    except UNREADABLE:
         return None
+    try:
+        lines = read_file(epochs_path(folder)).decode("utf-8", "replace").splitlines()
+    except OSError:
+        lines = []
     return RunProgress(
         spec,
         done=was_finished(folder),
@@ -91,13 +91,8 @@ def read_progress(folder: Path) -> RunProgress | None:
 
 def read_state(folder: Path) -> RunState | None:
     """Return the facts that a listing shows; None if the files cannot be read."""
-    try:
-        spec, record = (
-            read_object(folder / f"{name}.json") for name in ("spec", "done")
-        )
-        error = why_failed(folder)
-    except OSError:
-        return None
+    spec, record = (read_object(folder / f"{name}.json") for name in ("spec", "done"))
+    error = why_failed(folder)
     if not spec:
         return None
     done = record.get("hash") == folder.name
@@ -105,7 +100,7 @@ def read_state(folder: Path) -> RunState | None:
     if done:
         changed = datetime.fromtimestamp(_changed(folder / "done.json"), UTC)
         finished = changed.strftime("%Y-%m-%d %H:%M")
-    seconds = record.get("seconds") if done else None
+    seconds = number_in(record, "seconds") if done else None
     return RunState(spec, done, error, seconds, finished)
 
 
@@ -117,7 +112,7 @@ def last_change(folder: Path) -> float:
 def log_end(folder: Path, size: int) -> str:
     """Return the end of a run's log: complete lines of at most `size` bytes."""
     try:
-        with log_path(folder).open("rb") as file:
+        with open_file(log_path(folder)) as file:
             length = file.seek(0, os.SEEK_END)
             file.seek(max(0, length - size))
             text = file.read().decode("utf-8", "replace")
@@ -130,7 +125,7 @@ def _line_object(line: str) -> dict[str, Any]:
     """Return the object of a line; {} for a line that is still being written."""
     try:
         return as_object(json.loads(line))
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
 
 

@@ -11,15 +11,9 @@ from typing import Any, NamedTuple
 
 from qualms.atomic import LEFTOVER, remove
 from qualms.processes import LockError
+from qualms.regular import UNREADABLE, as_object, read_file, read_object
 from qualms.runs._environment import environment
-from qualms.runs._files import (
-    as_object,
-    checkpoint_paths,
-    done_path,
-    now_text,
-    read_object,
-    write_text,
-)
+from qualms.runs._files import checkpoint_paths, done_path, now_text, write_text
 from qualms.runs._predictions import was_finished
 from qualms.spec import RunSpec
 
@@ -82,7 +76,7 @@ def mend_spec(folder: Path, spec: RunSpec) -> str:
     """
     path = folder / "spec.json"
     try:
-        if not path.exists() or _stored_hash(path) == spec.hash:
+        if not os.path.lexists(path) or _stored_hash(path) == spec.hash:
             return ""
         write_text(path, spec.to_json())
     except OSError as error:
@@ -145,13 +139,21 @@ def read_costs(folder: Path, header: Mapping[str, Any] | None = None) -> RunCost
         about
     ]
     return RunCosts(
-        record.get("seconds", header.get("seconds")),
-        *(_mean([pace[name] for pace in paces if name in pace]) for name in PACE),
+        number_in(record if "seconds" in record else header, "seconds"),
+        *(_mean([number_in(pace, name) for pace in paces]) for name in PACE),
     )
 
 
-def _mean(seconds: Sequence[float]) -> float | None:
-    return math.fsum(seconds) / len(seconds) if seconds else None
+def number_in(record: Mapping[str, Any], name: str) -> float | None:
+    """Return a finite number of a record that anybody may have written, or None."""
+    value = record.get(name)
+    plain = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if plain and math.isfinite(value) else None
+
+
+def _mean(seconds: Sequence[float | None]) -> float | None:
+    known = [each for each in seconds if each is not None]
+    return math.fsum(known) / len(known) if known else None
 
 
 def read_losses(folder: Path, *, since: float) -> RunLosses:
@@ -165,10 +167,11 @@ def read_losses(folder: Path, *, since: float) -> RunLosses:
         since: when the launcher started, in seconds since 1970.
     """
     record = read_object(folder / "losses.json")
-    losses = RunLosses(*(record.get(name, 0) for name in ("lost", "killed")))
+    counts = (number_in(record, name) or 0 for name in ("lost", "killed"))
+    losses = RunLosses(*map(int, counts))
     if "error" not in record:
         return losses
-    earlier = record.get("when", 0.0) < since
+    earlier = (number_in(record, "when") or 0.0) < since
     return RunLosses() if earlier else losses._replace(error=str(record["error"]))
 
 
@@ -200,7 +203,7 @@ def check_signed(folder: Path) -> None:
         LockError: It says which process has the folder now.
     """
     try:
-        owner = owner_path(folder).read_text(encoding="utf-8")
+        owner = read_file(owner_path(folder)).decode("utf-8", "replace")
     except FileNotFoundError:  # the folder was removed, or an older version has it
         return
     if owner != _process_name():
@@ -240,6 +243,6 @@ def _check_same(folder: Path, spec: RunSpec) -> None:
 def _stored_hash(path: Path) -> str:
     """Return the hash of the spec in `path`; '' if it holds none."""
     try:
-        return RunSpec.from_json(path.read_text(encoding="utf-8")).hash
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return RunSpec.from_json(read_file(path).decode()).hash
+    except UNREADABLE:
         return ""

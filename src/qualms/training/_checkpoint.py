@@ -166,7 +166,7 @@ def read_checkpoint(
     Damaged checkpoints are deleted; `message` is called with a sentence on each.
     """
     for path in checkpoint_paths(folder):
-        if not path.exists():
+        if not path.is_file():
             continue
         try:
             checkpoint = _load(path)

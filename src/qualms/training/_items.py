@@ -23,6 +23,7 @@ from torch import Tensor
 
 from qualms.atomic import replacing
 from qualms.predictions import Predictions, PredictionsError, read
+from qualms.regular import UNREADABLE, read_file
 from qualms.runs import items_path, sibling, stored
 from qualms.spec import ItemRule, RunSpec, Task, digest, parse_split
 from qualms.training._error import TrainingError, writing
@@ -179,11 +180,11 @@ def _write(path: Path, spec: RunSpec, items_of: ItemList) -> None:
 
 def _read(path: Path, spec: RunSpec) -> ItemList:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(read_file(path))
         checksum = content.pop("digest")
         valid = checksum == _digest(content) and content["run"] == spec.hash
         items_of: ItemList = content["items"]
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except UNREADABLE:
         valid = False
     if not valid:
         raise TrainingError(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from qualms.atomic import replacing
+from qualms.regular import read_file
 from qualms.runs import epochs_path
 from qualms.training._error import TrainingError, writing
 
@@ -63,7 +64,7 @@ def copy_log(folder: Path, other: Path) -> None:
 
 def _complete_lines(path: Path) -> list[str]:
     """Return the lines that were written completely before the process was killed."""
-    text = path.read_text(encoding="utf-8", errors="replace")
+    text = read_file(path).decode("utf-8", "replace")
     return [line for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
 
