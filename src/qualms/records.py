@@ -11,9 +11,19 @@ import math
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any, NamedTuple
+from functools import cache
+from types import UnionType
+from typing import (
+    Any,
+    Literal,
+    NamedTuple,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 from numpy.lib import format as npy
@@ -57,8 +67,14 @@ def packed(value: Any, kinds: Kinds, *, compressed: bool = False) -> bytes:
     return file.getvalue()
 
 
-def unpacked(content: bytes, kinds: Kinds) -> Any:
-    """Return what `packed` was given; arrays of NumPy's scalars as Python's numbers.
+def unpacked(content: bytes, kinds: Kinds, *, checked: bool = False) -> Any:
+    """Return what `packed` was given, NumPy's scalars as Python's numbers.
+
+    Args:
+        content: The bytes of an archive.
+        kinds: Records that may be in it.
+        checked: Whether fields must have the types that their records declare. Nobody
+            else can have written a file that is sealed.
 
     Raises:
         Exception: One of `DAMAGE`, if `content` is no such archive.
@@ -75,7 +91,8 @@ def unpacked(content: bytes, kinds: Kinds) -> Any:
             for member in members
         }
     parsed = json.loads(arrays[_TEXT].tobytes())
-    return _Reader(kinds, parsed["fields"], arrays).value(parsed["value"])
+    reader = _Reader(kinds, parsed["fields"], arrays, checked)
+    return reader.value(parsed["value"])
 
 
 def _array(content: bytes) -> NDArray[Any]:
@@ -134,11 +151,12 @@ class _Reader(NamedTuple):
     kinds: Kinds
     fields: Mapping[str, list[str]]
     arrays: Mapping[str, NDArray[Any]]
+    checked: bool
 
     def value(self, plain: Any) -> Any:
-        if type(plain) is not list:
-            if type(plain) in _PLAIN:
-                return plain
+        if type(plain) in _PLAIN:
+            return plain
+        if type(plain) is dict:
             raise ValueError("an object has no place in an archive of records")
         name, *rest = plain
         if name == "array":
@@ -146,11 +164,12 @@ class _Reader(NamedTuple):
         if name == "dict":
             return {self.value(key): self.value(value) for key, value in rest}
         values = [v if type(v) in _PLAIN else self.value(v) for v in rest]
-        if name == "list":
-            return values
-        if name == "tuple":
-            return tuple(values)
-        return self.kinds[name](**dict(zip(self.fields[name], values, strict=True)))
+        if name in ("list", "tuple"):
+            return values if name == "list" else tuple(values)
+        named = dict(zip(self.fields[name], values, strict=True))
+        if self.checked:
+            _check_fields(name, named, _hints(self.kinds[name]))
+        return self.kinds[name](**named)
 
     def _array(self, name: str, start: int, *shape: int) -> NDArray[Any]:
         if min((start, *shape)) < 0:
@@ -163,3 +182,46 @@ def _field_names(kind: Any) -> tuple[str, ...]:
     if is_dataclass(kind):
         return tuple(each.name for each in fields(kind))
     return tuple(kind._fields)
+
+
+def _check_fields(
+    record: str, values: Mapping[str, Any], hints: Mapping[str, Any]
+) -> None:
+    for name, value in values.items():
+        if not _fits(value, hints[name]):
+            raise ValueError(f"{record}.{name} must be {hints[name]}, got {value!r}")
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Return whether a value has a type; records in it are checked on their own."""
+    origin, args = get_origin(hint), get_args(hint)
+    if hint in (Any, object):
+        return True
+    if origin in (Union, UnionType):
+        return any(_fits(value, each) for each in args)
+    if origin is Literal:
+        return value in args
+    if origin in (tuple, list, Sequence, Mapping, dict):
+        return isinstance(value, (tuple, list, dict)) and _fit(value, origin, args)
+    if isinstance(value, bool):
+        return hint is bool
+    return isinstance(value, (int, float) if hint is float else origin or hint)
+
+
+def _fit(values: Any, origin: Any, args: tuple[Any, ...]) -> bool:
+    """Return whether a collection and its members have a type."""
+    if origin in (Mapping, dict):
+        return isinstance(values, dict) and all(
+            _fits(key, args[0]) and _fits(value, args[1])
+            for key, value in values.items()
+        )
+    if isinstance(values, dict):
+        return False
+    if origin is tuple and Ellipsis not in args:
+        return len(values) == len(args) and all(map(_fits, values, args))
+    return all(_fits(value, args[0]) for value in values)

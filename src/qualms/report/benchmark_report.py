@@ -122,6 +122,10 @@ class BenchmarkReport:
     """Versions of qualms, Python and packages, and the commit."""
     complete: bool = False
     """True if it has all of this; false if it is made of a results table alone."""
+    incomplete: str = (
+        "only its results table was given, or it was made by another version"
+    )
+    """Why it is not complete, if it is not."""
     folder: Path | None = None
     """The folder of the results; None for a results table alone. It is not stored."""
 

@@ -1,26 +1,22 @@
 """The file of a `BenchmarkReport`, beside the `results.csv` of a judged benchmark.
 
-It is an .npz archive: a text of JSON with the records, and an array for each array in
-them. Reading it makes no object but the records named here, and runs no code. A file of
-another version, or of other results, counts as missing: the results table remains.
+It is an archive of the records named here (`qualms.records`), whose reading runs no
+code. A file of another version counts as missing, and where the results table is not
+the one that was judged, the table is all that is shown, with a note.
 """
 
 import hashlib
-import io
-import json
-import zipfile
-from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import NamedTuple
 
 from qualms.atomic import replacing
 from qualms.evaluate.benchmark_results import Cost
 from qualms.evaluate.pairs import PairedDifference, PairedScore
 from qualms.labels import Label
+from qualms.records import DAMAGE, kinds_of, packed, unpacked
+from qualms.regular import read_file
 from qualms.report.benchmark_report import (
     BenchmarkReport,
     EffectAnswer,
@@ -46,36 +42,52 @@ from qualms.results import ResultsTable, Summary, read_results
 
 FILE = "report.npz"
 RESULTS = "results.csv"
-FORMAT = 1
-_RECORDS = {
-    record.__name__: record
-    for record in (
-        *(BenchmarkReport, VariantFacts, RowFacts, EffectAnswer, MissingRuns, Cost),
+FORMAT = 2
+CHANGED = (
+    "{path} was changed since it was judged: {file} beside it is of a table with"
+    " another digest. Its numbers are shown as they stand there, without figures,"
+    " findings and costs; judge the benchmark again to have the computed ones"
+)
+_MOST_BYTES = 1 << 30
+_NO_ROWS = ResultsTable()
+
+
+class _StoredReport(NamedTuple):
+    """Contents of the file."""
+
+    format: int
+    results: str
+    """Digest of the results table that was judged."""
+    report: BenchmarkReport
+
+
+_KINDS = kinds_of(
+    (
+        *(
+            _StoredReport,
+            BenchmarkReport,
+            VariantFacts,
+            RowFacts,
+            EffectAnswer,
+            MissingRuns,
+            Cost,
+        ),
         *(Table, Column, TableLine, TableCell, Summary, Drawing, Panel),
         *(BarMark, CloudMark, CurveMark, HistogramMark, OutlineMark, PictureMark),
         *(PointMark, RuleMark, WordMark, PairedScore, PairedDifference),
+        ResultsTable,
     )
-}
-_DAMAGE = (
-    *(OSError, EOFError, ValueError, KeyError, TypeError, RecursionError),
-    zipfile.BadZipFile,
 )
-"""Errors that reading a damaged file may raise."""
-_OWN_FILES = ("table", "unlisted", "folder")
-"""Fields of a report that its folder holds."""
 
 
 def write_report(report: BenchmarkReport, folder: Path) -> Path:
     """Write a report beside the results.csv in `folder`, and return its path."""
-    arrays: dict[str, NDArray[Any]] = {}
-    plain = {
-        "format": FORMAT,
-        "results": _digest(folder / RESULTS),
-        "report": _encoded(replace(report, table=ResultsTable(), folder=None), arrays),
-    }
+    # The table is in a file of its own.
+    own = replace(report, table=_NO_ROWS, unlisted=_NO_ROWS, folder=None)
+    stored = _StoredReport(FORMAT, _digest(folder / RESULTS), own)
     path = folder / FILE
-    with replacing(path) as temporary, temporary.open("xb") as file:
-        np.savez_compressed(file, report=np.array(json.dumps(plain)), **arrays)  # type: ignore[arg-type]
+    with replacing(path) as temporary:
+        temporary.write_bytes(packed(stored, _KINDS, compressed=True))
     return path
 
 
@@ -84,13 +96,44 @@ def read_report(folder: Path) -> BenchmarkReport:
 
     Where it is missing or of other results, the report has the results table alone.
     """
-    table = read_results(folder / RESULTS)
-    stored = _stored(folder)
-    if stored is None:
-        return replace(report_of_table(table), folder=folder)
+    path = folder / RESULTS
+    table = _readable(path)
+    file = _stored(folder)
+    if file is None or file.results != _digest(path):
+        alone = replace(report_of_table(table), folder=folder)
+        if file is None:
+            return alone
+        changed = CHANGED.format(path=path, file=FILE)
+        return replace(alone, notes=(changed,), incomplete=changed)
+    stored = file.report
     names = [variant.name for variant in stored.variants]
     unlisted = [name for name in table.distinct("variant") if name not in names]
     return replace(stored, **_split(table, unlisted)._asdict(), folder=folder)
+
+
+def read_table_report(path: Path) -> BenchmarkReport:
+    """Read a results table alone, as a report."""
+    return report_of_table(_readable(path))
+
+
+def _readable(path: Path) -> ResultsTable:
+    """Return the results in a file, whose columns and rows belong together."""
+    table = read_results(path)
+    for name in ("variant", "row"):
+        if name not in table.labels:
+            raise ValueError(
+                f"{path} must have a column {name!r}, as results that qualms wrote"
+                f" have, got {', '.join(table.labels) or 'no labels'}; judge again"
+            )
+    rows = table.distinct("row")
+    for best in dict.fromkeys(map(str, table.column("best"))):
+        if best not in ("", "None", *map(str, rows)):
+            raise ValueError(
+                f"{path} compares rows with the row {best!r}, and has no such row, but"
+                f" {', '.join(map(str, rows))}: it was renamed or removed; give it its"
+                " name again, or judge the benchmark again"
+            )
+    return table
 
 
 def report_of_table(table: ResultsTable) -> BenchmarkReport:
@@ -135,65 +178,15 @@ def _pool(pool: object) -> int:
     return pool if isinstance(pool, int) else 1
 
 
-def _stored(folder: Path) -> BenchmarkReport | None:
-    """Return the stored report of the results in `folder`; None if there is none."""
+def _stored(folder: Path) -> _StoredReport | None:
+    """Return the contents of the file in `folder`; None if there are none to read."""
     try:
-        data = (folder / FILE).read_bytes()
-        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-            plain = json.loads(str(arrays["report"]))
-            if plain["format"] != FORMAT or plain["results"] != _digest(
-                folder / RESULTS
-            ):
-                return None
-            report = _decoded(plain["report"], arrays)
-    except _DAMAGE:
+        stored = unpacked(read_file(folder / FILE, _MOST_BYTES), _KINDS, checked=True)
+    except DAMAGE:
         return None
-    return report if isinstance(report, BenchmarkReport) else None
+    known = isinstance(stored, _StoredReport) and stored.format == FORMAT
+    return stored if known else None
 
 
 def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _encoded(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
-    """Return a value as JSON; arrays in it are put into `arrays`."""
-    if isinstance(value, np.ndarray):
-        name = f"array_{len(arrays)}"
-        arrays[name] = value
-        return {"array": name}
-    if isinstance(value, np.generic):
-        return value.item()
-    kind = type(value).__name__
-    if kind in _RECORDS and type(value) is _RECORDS[kind]:
-        named = {n: _encoded(getattr(value, n), arrays) for n in _names(value)}
-        return {"record": kind, "fields": named}
-    if isinstance(value, Mapping):
-        pairs = [[_encoded(k, arrays), _encoded(v, arrays)] for k, v in value.items()]
-        return {"mapping": pairs}
-    if isinstance(value, list | tuple):
-        return [_encoded(each, arrays) for each in value]
-    if value is None or isinstance(value, str | int | float | bool):
-        return value
-    return str(value)
-
-
-def _names(record: Any) -> tuple[str, ...]:
-    if is_dataclass(record):
-        names = [each.name for each in fields(record)]
-        own = _OWN_FILES if isinstance(record, BenchmarkReport) else ()
-        return tuple(name for name in names if name not in own)
-    return tuple(record._fields)
-
-
-def _decoded(value: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
-    """Return what `_encoded` was given; lists become tuples."""
-    if isinstance(value, list):
-        return tuple(_decoded(each, arrays) for each in value)
-    if not isinstance(value, dict):
-        return value
-    if "array" in value:
-        return arrays[value["array"]]
-    if "mapping" in value:
-        return {_decoded(k, arrays): _decoded(v, arrays) for k, v in value["mapping"]}
-    named = {n: _decoded(each, arrays) for n, each in value["fields"].items()}
-    return _RECORDS[value["record"]](**named)

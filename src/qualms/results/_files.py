@@ -1,6 +1,7 @@
 """Columns as files hold them: the cells of CSV, written and read, and Parquet."""
 
 import csv
+import io
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -12,11 +13,14 @@ import numpy as np
 from qualms.arrays import Array, Flags
 from qualms.atomic import replacing
 from qualms.labels import Label
+from qualms.regular import read_file
 from qualms.results._columns import CodedColumn, SeriesColumn
 from qualms.results._result import NUMBERS, PROVENANCE, SERIES, TEXTS, TIED
 
 OTHER_COLUMNS = frozenset((*NUMBERS, *TEXTS, *SERIES, TIED, *PROVENANCE))
 """Columns of a file of results that hold no label."""
+MOST_BYTES = 1 << 30
+"""Most bytes of a table that is read."""
 LABEL_PREFIX = "label "
 """Begins the column of a label that has the name of another column."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -41,6 +45,25 @@ def write_columns(columns: Mapping[str, Sequence[Any]], path: Path) -> Path:
         writer.writerow(columns)
         writer.writerows(zip(*cells, strict=True))
     return path
+
+
+def read_lines(path: Path) -> tuple[list[str], list[list[str]]]:
+    """Return the first line of a CSV file, the names of columns, and the others."""
+    try:
+        text = read_file(path, MOST_BYTES).decode("utf-8-sig")
+        names, *lines = csv.reader(io.StringIO(text, newline=""))
+    except (csv.Error, ValueError) as error:
+        raise ValueError(
+            f"{path} must be a table of results in CSV and UTF-8, as qualms writes it,"
+            f" and cannot be read as one: {error}"
+        ) from error
+    for number, line in enumerate(lines, 2):
+        if len(line) != len(names):
+            raise ValueError(
+                f"{path} must have {len(names)} cells in every line, got {len(line)} in"
+                f" line {number}; was it saved with another separator?"
+            )
+    return names, lines
 
 
 def column_name(label: str) -> str:

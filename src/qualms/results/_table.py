@@ -1,6 +1,5 @@
 """The table: labelled numbers in columns, chosen, pivoted and joined."""
 
-import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -32,6 +31,7 @@ from qualms.results._files import (
     cell_texts,
     column_name,
     exact_labels,
+    read_lines,
     typed_labels,
     write_columns,
     write_parquet,
@@ -311,12 +311,24 @@ def read_results(path: str | Path) -> ResultsTable:
 
     A label column whose values all read as numbers holds numbers.
     """
-    with Path(path).open(encoding="utf-8", newline="") as file:
-        names, *lines = csv.reader(file)
+    names, lines = read_lines(Path(path))
     empty = [""] * len(lines)
     texts = dict(zip(names, map(list, zip(*lines, strict=True)), strict=False))
     labels = [name for name in names if name not in OTHER_COLUMNS]
     tied = [text == "True" or None for text in texts.get(TIED, empty)]
+    try:
+        numbers = {
+            n: np.array([cell_number(t) for t in texts.get(n, empty)]) for n in NUMBERS
+        }
+        series = {
+            n: series_column([cell_numbers(t) for t in texts.get(n, empty)])
+            for n in SERIES
+        }
+    except ValueError as error:
+        raise ValueError(
+            f"{path} must hold numbers in its columns {NUMBERS[0]}, {NUMBERS[1]} and"
+            f" the like: {error}; write them with a point, as in 0.5"
+        ) from error
     return ResultsTable(
         len(lines),
         {
@@ -327,11 +339,8 @@ def read_results(path: str | Path) -> ResultsTable:
             TIED: coded(tied),
             **{n: coded(cell_texts(texts.get(n, empty))) for n in TEXTS},
         },
-        {n: np.array([cell_number(t) for t in texts.get(n, empty)]) for n in NUMBERS},
-        {
-            n: series_column([cell_numbers(t) for t in texts.get(n, empty)])
-            for n in SERIES
-        },
+        numbers,
+        series,
     )
 
 

@@ -98,7 +98,7 @@ def judged_files(folder: Path) -> list[JudgedFile]:
     """Return the files of a run that judging reads."""
     files = []
     done = str(done_path(folder))
-    with suppress(FileNotFoundError, NotADirectoryError):
+    with suppress(OSError):
         # Paths are texts: Path objects would be slow for thousands of folders.
         files.append(JudgedFile("done.json", done, os.stat(done)))  # noqa: PTH116
     files += _files_below(f"{folder}{os.sep}predictions", "predictions")
@@ -116,7 +116,8 @@ def _files_below(folder: str, name: str) -> Iterator[JudgedFile]:
         if entry.is_dir():
             yield from _files_below(entry.path, path)
         else:
-            yield JudgedFile(path, entry.path, os.stat(entry.path))  # noqa: PTH116
+            with suppress(OSError):  # a link to nowhere
+                yield JudgedFile(path, entry.path, os.stat(entry.path))  # noqa: PTH116
 
 
 def write_text(path: Path, text: str) -> None:

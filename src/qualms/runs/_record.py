@@ -17,6 +17,8 @@ from qualms.runs._files import checkpoint_paths, done_path, now_text, write_text
 from qualms.runs._predictions import was_finished
 from qualms.spec import RunSpec
 
+LARGEST = 1e300
+"""Limit on the numbers of records, so that sums of them are finite."""
 PACE = ("seconds_per_item", "seconds_per_crop")
 """Names of the times that are measured while a split is predicted."""
 
@@ -147,8 +149,9 @@ def read_costs(folder: Path, header: Mapping[str, Any] | None = None) -> RunCost
 def number_in(record: Mapping[str, Any], name: str) -> float | None:
     """Return a finite number of a record that anybody may have written, or None."""
     value = record.get(name)
-    plain = isinstance(value, int | float) and not isinstance(value, bool)
-    return value if plain and math.isfinite(value) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if abs(value) < LARGEST else None
 
 
 def _mean(seconds: Sequence[float | None]) -> float | None:

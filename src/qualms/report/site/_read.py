@@ -25,8 +25,7 @@ from qualms.report.site.contents import (
 )
 from qualms.report.site.method_texts import method_page
 from qualms.report.site.page import slug
-from qualms.report.stored_report import read_report, report_of_table
-from qualms.results import read_results
+from qualms.report.stored_report import read_report, read_table_report
 
 TOGETHER = 6
 """At most so many files with the same items share a page; figures have six colours."""
@@ -64,7 +63,7 @@ def read_contents(request: SiteRequest) -> SiteContents:
     for path in paths:
         sources.add(path)
     reports = [*map(read_report, dict.fromkeys(sources.judged))]
-    reports += [report_of_table(read_results(path)) for path in sources.tables]
+    reports += map(read_table_report, sources.tables)
     files = _scored_files(sources.predictions, request)
     for source in request.sources:
         if isinstance(source, BenchmarkReport):
@@ -231,7 +230,7 @@ def _gaps_of(report: BenchmarkReport) -> Iterable[SiteGap]:
     if not report.complete:
         yield SiteGap(
             what=f"figures, effects and declared tables of {report.name}",
-            why="only its results table was given, or it was made by another version",
+            why=report.incomplete,
             remedy=report.command or f"qualms run {report.name}",
             group=report.name,
         )
