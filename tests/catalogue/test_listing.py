@@ -6,14 +6,22 @@ import json
 import os
 import re
 import shutil
+import signal
 import time
+from contextlib import contextmanager
 
 import pytest
 
 import qualms
 from catalogue.run_folders import make_folder
-from qualms.catalogue import _index, write_scores
-from qualms.runs import mark_failed
+from qualms.catalogue import _index, find_removable, write_scores
+from qualms.runs import (
+    judged_files,
+    mark_failed,
+    read_costs,
+    read_losses,
+    read_progress,
+)
 
 LATER = 1e6
 
@@ -210,3 +218,98 @@ def test_what_differs_between_runs_is_found(out):
     assert differing["method"] == tuple(run.labels["method"] for run in listing)
     assert set(differing["auroc"]) == {0.91, 0.95}
     assert "lr" not in differing
+
+
+RECORDS = ("spec.json", "done.json", "failed.json", "losses.json", "log.jsonl")
+
+
+@contextmanager
+def at_most(seconds):
+    """Fail instead of waiting for ever."""
+
+    def ring(*_):
+        raise AssertionError("it waits for a file that nobody writes to")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder", "loop"])
+@pytest.mark.parametrize("name", RECORDS)
+def test_what_stands_in_place_of_a_record_is_not_waited_for(out, name, kind):
+    folder = make_folder(out, method="sngp")
+    path = folder / name
+    path.unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to("/dev/zero" if kind == "device" else name)
+    with at_most(60):
+        listing = qualms.list_runs(out, "method=sngp")
+        assert len(qualms.list_runs(out)) == 7
+        find_removable(out)
+        assert read_progress(folder) is None or name != "spec.json"
+        assert read_losses(folder, since=0.0).lost == 0
+        read_costs(folder)
+    assert [run.status for run in listing] == {
+        "spec.json": [],
+        "done.json": ["running"],
+    }.get(name, ["done"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "",
+            "{",
+            "3",
+            "null",
+            "[]",
+            "[" * 100_000,
+            '{"a":' * 100_000,
+            "\0",
+            "\ufeff{}",
+        ),
+        '{"hash": NaN}',
+        '{"hash": "HASH", "seconds": "long", "pace": 3}',
+        '{"hash": "HASH", "seconds": [1], "pace": {"test": {"seconds_per_item": "x"}}}',
+        '{"hash": "HASH", "seconds": 1' + "0" * 400 + "}",
+        '{"error": {"a": 1}, "when": "late", "lost": "x", "killed": []}',
+    ],
+)
+@pytest.mark.parametrize("name", RECORDS)
+def test_records_of_any_content_are_listed(out, name, text):
+    folder = make_folder(out, method="sngp")
+    (folder / name).write_text(text.replace("HASH", folder.name))
+    assert len(qualms.list_runs(out)) == 7
+    find_removable(out)
+    read_progress(folder)
+    assert read_losses(folder, since=0.0).lost == 0
+    costs = read_costs(folder)
+    assert costs.training in (None, 6.0)
+    assert costs.per_item is None
+
+
+def test_a_pipe_among_predictions_is_not_read(out):
+    folder = make_folder(out, method="sngp")
+    os.mkfifo(folder / "predictions" / "val.csv")
+    with at_most(60):
+        names = [file.name for file in judged_files(folder)]
+    assert names == ["done.json", "predictions/test.csv"]
+
+
+def test_exported_runs_hold_no_formulas(out):
+    folder = make_folder(out, "failed", method="sngp")
+    mark_failed(folder, _spec(folder), "=cmd|'/C calc'!A0")
+    path = qualms.list_runs(out).write(out / "runs.csv")
+    with path.open(newline="") as file:
+        errors = {row["error"] for row in csv.DictReader(file)}
+    assert "'=cmd|'/C calc'!A0" in errors

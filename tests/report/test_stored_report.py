@@ -1,6 +1,7 @@
 """What pages show of a judged benchmark, stored beside its results."""
 
 import json
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +18,8 @@ from qualms.report.figures import (
     RuleMark,
 )
 from qualms.report.presented import presentation_of
+from qualms.report.site import write_site
+from qualms.report.site._read import SiteRequest, read_contents
 from qualms.report.stored_report import read_report, write_report
 from report.small_study import small_study
 
@@ -117,3 +120,83 @@ def test_seconds_are_those_of_the_runs_that_one_repeat_pools():
     costs = {("clinic", "a"): Cost(12.5, 1000), ("clinic", "b"): Cost(30.0, 1000)}
     report = benchmark_report(replace(results, costs=costs), (), ())
     assert report.seconds_each == {("clinic", "a"): 12.5, ("clinic", "b"): 30.0}
+
+
+def altered(folder, change):
+    path = folder / "results.csv"
+    lines = [line.split(",") for line in path.read_text().splitlines()]
+    names = lines[0]
+    for line in lines[1:]:
+        change(line, names)
+    path.write_text("\n".join(map(",".join, lines)) + "\n")
+    return path
+
+
+def test_a_table_changed_by_hand_is_named(folder, tmp_path):
+    def better(line, names):
+        value = names.index("value")
+        line[value] = line[value].replace("0.85", "0.99")
+
+    path = altered(folder, better)
+    report = read_report(folder)
+    (note,) = report.notes
+    assert note.startswith(f"{path} was changed since it was judged: report.npz beside")
+    contents = read_contents(SiteRequest(sources=(folder,)))
+    assert [gap.why for gap in contents.gaps] == [note]
+    write_site(folder, out=tmp_path / "site")
+    page = (tmp_path / "site" / "mine.html").read_text("utf-8")
+    assert "was changed since it was judged" in page
+
+
+def test_a_renamed_row_is_a_sentence(folder, tmp_path):
+    def rename(line, names):
+        row = names.index("row")
+        line[row] = "renamed" if line[row] == "a" else line[row]
+
+    path = altered(folder, rename)
+    sentence = "compares rows with the row 'a', and has no such row, but renamed, b, c"
+    for source in (folder, path):
+        with pytest.raises(ValueError, match=sentence):
+            write_site(source, out=tmp_path / "site")
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "must be a table of results in CSV and UTF-8"),
+        (b"\xff\xfe\x00", "must be a table of results in CSV and UTF-8"),
+        (b'{"a":' * 100_000, "must be a table of results in CSV and UTF-8"),
+        (b"[]\n", "must have a column 'variant'"),
+        (b"row,value\na,1\n", "must have a column 'variant'"),
+        (b"variant,row,value\nx,a\n", "3 cells in every line, got 2 in line 2"),
+        (b"variant;row;value\nx;a;1\n", "must have a column 'variant'"),
+        (b'variant,row,value\nx,a,"0,5"\n', "must hold numbers in its columns"),
+    ],
+)
+def test_what_is_no_table_of_results_is_a_sentence(tmp_path, content, sentence):
+    (tmp_path / "results.csv").write_bytes(content)
+    with pytest.raises(ValueError, match=sentence) as caught:
+        read_report(tmp_path)
+    assert str(tmp_path / "results.csv") in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["results.csv", "report.npz"])
+def test_a_pipe_in_place_of_results_is_not_waited_for(folder, name):
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    if name == "report.npz":
+        assert not read_report(folder).complete
+    else:
+        with pytest.raises(OSError, match=r"results\.csv must be a file, got a pipe"):
+            read_report(folder)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"name": 3}, {"rows": ("a",)}, {"variants": None}, {"costs": {"a": 1}}],
+)
+def test_a_report_of_other_types_counts_as_missing(folder, fields):
+    report = read_report(folder)
+    assert report.complete
+    write_report(replace(report, **fields), folder)
+    assert not read_report(folder).complete

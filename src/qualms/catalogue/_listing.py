@@ -12,6 +12,7 @@ from qualms.atomic import replacing
 from qualms.catalogue._filters import parse_filters, refuse_unknown
 from qualms.catalogue._index import indexed_runs
 from qualms.catalogue._record import RunRecord, Value
+from qualms.results import harmless
 from qualms.wording import plural, suggest
 
 OWN = ("run", "folder", "status", "error")
@@ -162,4 +163,5 @@ def _write_csv(path: Path, names: list[str], rows: list[dict[str, Any]]) -> None
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, names)
         writer.writeheader()
-        writer.writerows(rows)
+        for row in rows:
+            writer.writerow({name: harmless(value) for name, value in row.items()})
