@@ -1,6 +1,7 @@
 """Laws of the labelled table of results."""
 
 import math
+import re
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -10,7 +11,15 @@ from hypothesis import strategies as st
 
 from qualms import results as results_module
 from qualms.labels import label_key
-from qualms.results import Result, ResultsTable, concatenated, read_results, result
+from qualms.results import (
+    Result,
+    ResultsTable,
+    concatenated,
+    harmless,
+    read_results,
+    result,
+    unquoted,
+)
 
 TEXTS = st.sampled_from(["map", "mfvi, 2", 'a "b"', "line\nbreak", "=1+1"])
 LABELS = st.dictionaries(
@@ -180,3 +189,34 @@ def test_frames_and_parquet_hold_the_labels(tmp_path):
     read = pd.read_parquet(table.to_parquet(tmp_path / "results.parquet"))
     assert read["row"].tolist() == ["a", "b"]
     assert [list(each) for each in read["values"]] == [[1.0, 2.0], [3.0]]
+
+
+FORMULAS = (
+    *(
+        "=1+1",
+        "\n=1+1",
+        "\r\n =1",
+        "\t=1",
+        " @SUM(A1)",
+        "\uff1d1+1",
+        "\uff0b1",
+        "\uff20x",
+    ),
+    *("a;=1+1", 'x;"=1"', "x; -cmd|'/C calc'!A0", "a\n+1+1", "-2+3", "\uff0d1"),
+)
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_no_cell_begins_a_formula_by_any_separator(text):
+    written = harmless(text)
+    assert not re.search(r'(^|[;\t\r\n])[\s"]*[=+@\uff1d\uff0b\uff0d\uff20-]', written)
+    assert unquoted(written) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["'=1", "''=1", "a;'=1", "'-5", "x;-5", "-5", "-1;-2e-05", "a=b", "'", ";", "-"],
+)
+def test_quotes_of_texts_come_back(text):
+    assert unquoted(harmless(text)) == text
+    assert harmless("-1;-2e-05 -3") == "-1;-2e-05 -3"

@@ -63,7 +63,7 @@ def packed(value: Any, kinds: Kinds, *, compressed: bool = False) -> bytes:
     arrays = {name: np.concatenate(parts) for name, parts in writer.arrays.items()}
     arrays[_TEXT] = np.frombuffer(text.encode(), np.uint8)
     file = io.BytesIO()
-    (np.savez_compressed if compressed else np.savez)(file, **arrays)  # type: ignore[arg-type]
+    (np.savez_compressed if compressed else np.savez)(file, **arrays)
     return file.getvalue()
 
 
@@ -98,8 +98,8 @@ def unpacked(content: bytes, kinds: Kinds, *, checked: bool = False) -> Any:
 def _array(content: bytes) -> NDArray[Any]:
     """Return the array of one axis in an .npy file, whose numbers are all there."""
     file = io.BytesIO(content)
-    npy.read_magic(file)  # type: ignore[no-untyped-call]
-    shape, _, dtype = npy.read_array_header_1_0(file)  # type: ignore[no-untyped-call]
+    npy.read_magic(file)
+    shape, _, dtype = npy.read_array_header_1_0(file)
     if dtype.str[1:] not in _TYPES or dtype.names is not None or len(shape) != 1:
         raise ValueError("an array must hold numbers, in one axis")
     array: NDArray[Any] = np.frombuffer(content, dtype, offset=file.tell())

@@ -527,12 +527,12 @@ def test_plans_and_what_they_do_are_shown_shortly(plan, tmp_path):
 
 
 def test_no_name_of_an_item_is_a_formula_in_a_spreadsheet(tmp_path):
-    names = ["=1+1", "@SUM(A1)", "+cmd", "-2", "plain", "\tx", "-1e5"]
+    names = ["=1+1", "@SUM(A1)", "+cmd", "-2", "plain", "\t=x", "-1e5"]
     arrays = clinic(len(names), 0) | {"item": names, "group": ["=2"] * len(names)}
     plan = qualms.refer(clinic(400, 1), budget=0.9)
     applied = plan.apply(unlabelled(arrays) | {"prob": np.full(len(names), 0.5)})
     with applied.items.save(tmp_path / "items.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     cells = {row["item"] for row in rows}
-    assert cells == {"'=1+1", "'@SUM(A1)", "'+cmd", "-2", "plain", "'\tx", "-1e5"}
+    assert cells == {"'=1+1", "'@SUM(A1)", "'+cmd", "-2", "plain", "\t'=x", "-1e5"}
     assert {row["group"] for row in rows} == {"'=2"}

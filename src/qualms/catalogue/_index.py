@@ -95,8 +95,9 @@ def _scores(
         ):
             file = f"{benchmark.name}/{path.relative_to(benchmark).as_posix()}"
             sign, row = _sign(str(path)), known.get(file)
-            same = row is not None and row[0] == sign
-            rows[file] = row if same else [sign, read_scores(path)]
+            if row is None or row[0] != sign:
+                row = [sign, read_scores(path)]
+            rows[file] = row
     return rows
 
 

@@ -23,12 +23,10 @@ from qualms.predictions._tables import (
 )
 from qualms.predictions._text_table import as_floats, table_rows
 from qualms.predictions._values import text_array
+from qualms.results import harmless, unquoted
 from qualms.wording import plural
 
 _FLAGS = {"1": True, "true": True, "0": False, "false": False}
-# Cells that a spreadsheet takes for formulas. A leading quote makes them text.
-_FORMULA = re.compile(r"'*(?:[=@\t\r]|[+-](?![0-9.]+$))")
-_QUOTED = re.compile(r"'+(?:[=@\t\r]|[+-](?![0-9.]+$))")
 # First line, before the names of the columns, in files of other programs.
 _BEFORE_NAMES = re.compile(r"sep=|#[^,]")
 _EMBEDDING = "embedding_0"
@@ -79,7 +77,7 @@ def _cells(values: NDArray[Any]) -> list[Any]:
     if values.dtype.kind == "b":
         return ["true" if cell else "false" for cell in cells]
     if values.dtype.kind == "U":
-        return [f"'{cell}" if _FORMULA.match(cell) else cell for cell in cells]
+        return list(map(harmless, cells))
     return cells
 
 
@@ -175,10 +173,7 @@ class _CsvColumn:
         return np.array(flags)
 
     def texts(self) -> NDArray[Any]:
-        texts = [
-            cell[1:] if cell.startswith("'") and _QUOTED.match(cell) else cell
-            for cell in self._texts
-        ]
+        texts = list(map(unquoted, self._texts))
         return text_array(self.name, texts)
 
     def names(self) -> NDArray[Any]:

@@ -7,7 +7,7 @@ that a million rows are filtered and pivoted in a fraction of a second. Only `to
 and `to_parquet` need pandas and pyarrow.
 """
 
-from qualms.results._files import csv_text, harmless, write_columns
+from qualms.results._files import csv_text, harmless, unquoted, write_columns
 from qualms.results._result import NUMBERS as NUMBERS
 from qualms.results._result import PROVENANCE as PROVENANCE
 from qualms.results._result import SERIES as SERIES
@@ -35,5 +35,6 @@ __all__ = [
     "read_results",
     "result",
     "summary",
+    "unquoted",
     "write_columns",
 ]

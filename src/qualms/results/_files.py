@@ -23,8 +23,12 @@ MOST_BYTES = 1 << 30
 """Most bytes of a table that is read."""
 LABEL_PREFIX = "label "
 """Begins the column of a label that has the name of another column."""
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""Characters with which a spreadsheet lets a formula begin."""
+_BEGINS = r"(^\s*|[;\t\r\n][\s\"]*)"
+"""Where a spreadsheet may let a cell begin: many split at semicolons."""
+_SIGNS = "[=+@\uff1d\uff0b\uff0d\uff20-]"
+"""Characters with which a formula begins, also as wide as Chinese ones."""
+_FORMULA = re.compile(rf"{_BEGINS}('*)({_SIGNS}[^;\t\r\n]*)")
+_QUOTED = re.compile(rf"{_BEGINS}'('*{_SIGNS})")
 _KINDS: tuple[tuple[re.Pattern[str], Callable[[str], Label]], ...] = (
     (re.compile(r"-?[0-9]+"), int),
     (re.compile(r"-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?"), float),
@@ -104,24 +108,37 @@ def csv_text(value: Any) -> str:
 
 
 def harmless(value: Any) -> Any:
-    """Put a quote before a text that a spreadsheet would run as a formula.
+    """Put quotes before what a spreadsheet would run; `unquoted` takes them away.
 
     Numbers are none, also several with spaces, commas or semicolons between them.
 
-    >>> harmless("=1+1"), harmless("-0.5 -0.2"), harmless("map")
-    ("'=1+1", '-0.5 -0.2', 'map')
+    >>> harmless("=1+1"), harmless("-0.5 -0.2"), harmless("map"), harmless("a;=1")
+    ("'=1+1", '-0.5 -0.2', 'map', "a;'=1")
     """
-    if isinstance(value, str) and value.startswith(_FORMULA) and not _is_numbers(value):
-        return f"'{value}"
-    return value
+    return _FORMULA.sub(_as_text, value) if isinstance(value, str) else value
+
+
+def _as_text(part: re.Match[str]) -> str:
+    if not part[2] and _is_numbers(part[3]):
+        return part[0]
+    return f"{part[1]}'{part[2]}{part[3]}"
 
 
 def _is_numbers(text: str) -> bool:
     try:
-        numbers = [float(part) for part in _BETWEEN.split(text)]
+        numbers = [float(part) for part in _BETWEEN.split(text.strip())]
     except ValueError:
         return False
     return bool(numbers) and text.isascii()
+
+
+def unquoted(cell: str) -> str:
+    """Return a cell without the quotes of `harmless`.
+
+    >>> unquoted("a;'=1"), unquoted("''-x"), unquoted("'a")
+    ('a;=1', "'-x", "'a")
+    """
+    return _QUOTED.sub(r"\1\2", cell)
 
 
 def typed_labels(texts: Sequence[str]) -> list[Label | None]:
@@ -138,14 +155,8 @@ def typed_labels(texts: Sequence[str]) -> list[Label | None]:
 
 def cell_texts(cells: Sequence[str]) -> list[str | None]:
     """Return the texts of a column of CSV; None for ''."""
-    texts = {cell: _unquoted(cell) or None for cell in set(cells)}
+    texts = {cell: unquoted(cell) or None for cell in set(cells)}
     return [texts[cell] for cell in cells]
-
-
-def _unquoted(cell: str) -> str:
-    """Return a cell without the quote of `harmless`."""
-    quoted = cell.startswith("'") and cell[1:].startswith(_FORMULA)
-    return cell[1:] if quoted else cell
 
 
 def cell_number(cell: str) -> float:

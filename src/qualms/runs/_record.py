@@ -170,8 +170,8 @@ def read_losses(folder: Path, *, since: float) -> RunLosses:
         since: when the launcher started, in seconds since 1970.
     """
     record = read_object(folder / "losses.json")
-    counts = (number_in(record, name) or 0 for name in ("lost", "killed"))
-    losses = RunLosses(*map(int, counts))
+    lost, killed = (number_in(record, name) or 0 for name in ("lost", "killed"))
+    losses = RunLosses(int(lost), int(killed))
     if "error" not in record:
         return losses
     earlier = (number_in(record, "when") or 0.0) < since

@@ -13,11 +13,11 @@ qualms.tools.lines = (spec) => spec.lines || spec.panels.flatMap((panel) => pane
 }));
 qualms.tools.head = ["panel", "series", "x", "value", "low", "high"];
 
-/* A cell of CSV; a quote stands before what a spreadsheet would run as a formula. */
+/* A cell of CSV; quotes stand before what a spreadsheet would run as a formula, which may begin after a semicolon. */
 qualms.tools.cell = (value) => {
   if (value === null || value === undefined) return "";
   if (typeof value === "number") return String(value);
-  const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+  const text = value.replace(/(^\s*|[;\t\r\n][\s"]*)('*[=+@\uff1d\uff0b\uff0d\uff20-])/g, "$1'$2");
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 };
 qualms.tools.csv = (spec) => [spec.head || qualms.tools.head, ...qualms.tools.lines(spec)].map((line) => line.map(qualms.tools.cell).join(",")).join("\r\n");
