@@ -10,7 +10,9 @@ import pickle
 import shutil
 import sys
 import zipfile
+from dataclasses import is_dataclass
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
@@ -19,11 +21,13 @@ from evaluate.made_runs import make_runs
 from evaluate.test_judged_cells import PLAN, SIZES, cells_of, everything, judge
 from qualms import caches
 from qualms.caches import Cache
-from qualms.evaluate import _judge_variants, _variant
+from qualms.evaluate import _cells, _judge_variants, _variant
 from qualms.evaluate._cells import CellFolder
 from qualms.evaluate._variant import JudgedVariant
 from qualms.evaluate.benchmark import judge_plan
 from qualms.records import DAMAGE, kinds_of, packed, unpacked
+from qualms.report import stored_report
+from qualms.report.benchmark_report import BenchmarkReport
 from qualms.results import Result
 from qualms.scores.calibration_line import LocalShare
 
@@ -305,3 +309,23 @@ def test_a_cell_of_another_kind_is_no_cell(tmp_path):
     cells = CellFolder(tmp_path)
     cells.cache.put("one", "key", packed(Result(labels={}), KINDS))
     assert cells.get("one", "key") is None
+
+
+def records_in(hint):
+    """All records that a type may hold, in its fields and theirs."""
+    if isinstance(hint, type) and (is_dataclass(hint) or hasattr(hint, "_fields")):
+        yield hint
+        for each in get_type_hints(hint).values():
+            yield from records_in(each)
+    for part in get_args(hint):
+        yield from records_in(part)
+
+
+@pytest.mark.parametrize(
+    ("record", "kinds"),
+    [(JudgedVariant, _cells._KINDS), (BenchmarkReport, stored_report._KINDS)],
+)
+def test_every_record_that_is_stored_is_known(record, kinds):
+    """Otherwise nothing of its kind would be stored, without a word."""
+    of_tables = {"CodedColumn", "SeriesColumn"}  # a stored report has no rows
+    assert {each.__name__ for each in records_in(record)} - of_tables <= {*kinds}
