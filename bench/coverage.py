@@ -669,15 +669,17 @@ def _few_table(lines: list[dict]) -> str:
             value, low, high = np.array(drawn, dtype=float).T
             held = (low <= value.mean()) & (value.mean() <= high)
             found[label, name][size][2] = float(held.sum())
-    rows = ["|Score|Population|n|Samples|No interval, %|Covered, %|Width|", "|---" * 7]
-    rows[1] += "|"
+    rows = ["|Score|Population|n: covered, % (width)|", "|---|---|---|"]
     for (label, name), cells in sorted(found.items()):
+        columns = []
         for size, (done, given, held, width) in sorted(cells.items()):
-            none = f"{100 * (1 - given / done):.0f}"
-            covered = (
-                f"{100 * held / given:.1f}|{width / given:.3f}" if given else "-|-"
-            )
-            rows.append(f"|{label}|{name}|{size:,}|{done:.0f}|{none}|{covered}|")
+            text = f"{size:,}: none"
+            if given >= done / 10:
+                part = "" if given == done else f" of {100 * given / done:.0f} %"
+                text = f"{size:,}: {100 * held / given:.1f}{part}"
+                text += f" ({width / given:.3g})"
+            columns.append(text)
+        rows.append(f"|{label}|{name}|{', '.join(columns)}|")
     return "\n".join(rows)
 
 

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from sklearn import metrics
 from torchmetrics.functional.regression import continuous_ranked_probability_score
 
 from qualms import scores
+from qualms.inference import influence_of, interval_of
 from qualms.scores.intervals import coverage
 from qualms.scores.regression import (
     crps_ensemble,
@@ -207,3 +209,12 @@ def test_narrow_gaussians_have_a_large_pit_spread():
     zeros, target = np.zeros(4000), rng.normal(size=4000)
     assert scores.pit_spread(zeros, zeros + 1.0, target) == pytest.approx(1, abs=0.05)
     assert scores.pit_spread(zeros, zeros + 0.25, target) > 1.5
+
+
+@pytest.mark.parametrize(("level", "least"), [(0.05, 200), (0.5, 20), (0.9, 100)])
+def test_the_loss_of_a_quantile_needs_items_beyond_it(level, least):
+    target = np.random.default_rng(0).standard_normal(least)
+    score = partial(pinball, level=level)
+    few = interval_of(influence_of(score, np.zeros(least - 1), target[1:]))
+    assert "beyond the quantile" in few.reason
+    assert not interval_of(influence_of(score, np.zeros(least), target)).reason

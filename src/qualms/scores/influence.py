@@ -33,8 +33,10 @@ log: log of the value. fisher: logit of a correlation. linear: the value itself.
 """
 FEWEST_ERRORS = 5
 FEWEST_CLUSTERS, CLUSTERS_OF_SLOPES, CLUSTERS_OF_GAPS = 10, 20, 50
+CLUSTERS_OF_EXCESS = 100
 """Fewest clusters with an interval: of most scores; of the slope of calibration and of
-precision, which a few clusters tilt; and of errors that sum the gaps of bins."""
+precision, which a few clusters tilt; of errors that sum the gaps of bins; and of the
+excess over the best ranking."""
 SQUARES = (
     "it averages squared errors, whose variance may be infinite: no interval was found "
     "that holds where errors have heavy tails"

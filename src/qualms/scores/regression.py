@@ -42,6 +42,8 @@ __all__ = [
     "rmse",
 ]
 
+FEWEST_BEYOND = 10
+"""Fewest items that should be beyond a quantile, with an interval of its loss."""
 # The central intervals of 5 %, 10 %, ..., 95 %.
 ALPHAS = tuple(k / 20 for k in range(1, 20))
 
@@ -266,7 +268,22 @@ def _item_pinball(prediction: ArrayLike, target: ArrayLike, *, level: float) -> 
     return np.maximum(level * short, (level - 1.0) * short)
 
 
-@as_score(label="pinball", better="lower", high=math.inf, items=_item_pinball)
+def _pinball_influence(
+    prediction: ArrayLike, target: ArrayLike, *, level: float
+) -> Influence:
+    loss = _item_pinball(prediction, target, level=level)
+    influence = mean_influence(loss, about=about(pinball))
+    least = math.ceil(FEWEST_BEYOND / min(level, 1.0 - level) - 1e-9)
+    if len(loss) >= least or influence.reason:
+        return influence
+    reason = (
+        "it rests on the few targets beyond the quantile: with fewer than "
+        f"{least} items no interval holds"
+    )
+    return dataclasses.replace(influence, reason=reason)
+
+
+@as_score(label="pinball", better="lower", high=math.inf, influence=_pinball_influence)
 def pinball(prediction: ArrayLike, target: ArrayLike, *, level: float) -> float:
     """Return the mean pinball loss of a predicted quantile (Koenker & Bassett, 1978).
 

@@ -17,6 +17,7 @@ from qualms.jit import jit
 from qualms.scores._about import as_score
 from qualms.scores.arguments import flags, vector
 from qualms.scores.influence import (
+    CLUSTERS_OF_EXCESS,
     Influence,
     mean_influence,
     undefined,
@@ -110,6 +111,7 @@ def eaurc_influence(risk: ArrayLike, uncertainty: ArrayLike) -> Influence:
     value = area - best
     value = 0.0 if value < 1e-12 * max(area, 1e-300) else value
     influence = _of_risk(value, change - best_change, values)
+    influence = dataclasses.replace(influence, fewest_clusters=CLUSTERS_OF_EXCESS)
     if not _errors(values):
         few = influence.reason or ("" if len(values) >= FEWEST_GRADED else FEW_GRADED)
         return dataclasses.replace(influence, skewed=True, reason=few)
