@@ -63,6 +63,13 @@ def test_whole_numbers_of_many_digits_stay_different_names(tmp_path):
     assert found.arrays["cluster"].tolist() == [first, second]
 
 
+def test_names_that_are_used_as_numbers_are_numbers(tmp_path):
+    path = saved(tmp_path, f"y,m\n007,1\n012,{10**30}\n")
+    found = read(path, reader=table(target="y", mean="m"))
+    assert found.arrays["target"].tolist() == [7, 12]
+    assert found.arrays["mean"].tolist() == [[1.0, 1e30]]
+
+
 def test_clusters_without_a_name_are_no_cluster(tmp_path):
     """One hundred blank cells were one patient."""
     rows = "".join(f"{k % 2},0.{k},{'' if k > 4 else f'p{k}'}\n" for k in range(1, 9))

@@ -284,6 +284,8 @@ def _numbers(columns: Columns, name: str, decimal: str) -> NDArray[Any]:
     if values.dtype.kind in "fiub":
         return values.astype(np.float64)
     texts = [str(value) for value in values.tolist()]
+    if (numbers := as_floats(texts, decimal=decimal)) is not None:
+        return np.array(numbers)  # 007, or a whole number of very many digits
     row = next(
         r for r, text in enumerate(texts) if not as_floats([text], decimal=decimal)
     )
