@@ -251,6 +251,7 @@ def test_a_regression_has_means_and_a_variance_where_there_is_one(data, tmp_path
         out=tmp_path / "r.npz",
     )
     assert pair.arrays["mean"].shape == pair.arrays["var"].shape == (10, N)
+    assert pair.header.draws == "models"
     plain = asked(network(2), given, task="regression", outputs="mean_log_variance")
     expected = logits_of(network(2), data[0])[:, 1].exp()
     assert plain.arrays["var"][0] == pytest.approx(expected.numpy(), rel=1e-5)

@@ -10,12 +10,10 @@ from qualms.predictions import Header
 
 LABELS = "draws are labels: aleatoric is mutual information, epistemic expected entropy"
 UNSTATED = (
-    "the file does not say what its draws vary, so mutual_information and"
-    " expected_entropy are called by their formulas: --draws models (draws='models')"
-    " for an ensemble, dropout or test-time augmentation, whose mutual information is"
-    " epistemic; --draws labels for a network that draws label maps (SSN, probabilistic"
-    " U-Net, PHiSeg), whose mutual information is aleatoric; a pool of such networks"
-    " varies both"
+    "the file does not say what its draws vary, so two measures are called by their"
+    " formulas; say --draws models (ensemble, dropout: mutual_information is epistemic)"
+    " or --draws labels (SSN, probabilistic U-Net, PHiSeg: it is aleatoric), in Python"
+    " draws="
 )
 
 # Probabilities in float64 at a time.

@@ -192,8 +192,10 @@ def classification(
     first = chosen_uncertainty(
         predictions, everyone.unsure, requested=options.uncertainty
     )
+    asked = draws_notes(predictions.header) if predictions.draws > 1 else ()
     return Judgement(
         entries=(*entries, *points.entries),
+        warnings=tuple(asked),
         curves=(
             *curves,
             *_ood_roc(predictions, everyone),
@@ -481,8 +483,6 @@ def _notes(
     predictions: Predictions, val: Predictions | None, fitted: Mapping[str, Fitted]
 ) -> tuple[str, ...]:
     notes = ["risk at coverage keeps the most certain 80 % of the items"]
-    if predictions.draws > 1:
-        notes += draws_notes(predictions.header)
     if "cluster" in predictions.arrays:
         clusters = len(np.unique(predictions.arrays["cluster"]))
         units = plural(clusters, "cluster")

@@ -87,6 +87,7 @@ def segmentation(
             *_axes_note(predictions, measured, chosen["all"]),
             *warnings,
             *_background_note(predictions, measured),
+            *_draws_note(predictions),
         ),
         design=design_of(predictions),
         drawn=measured.drawn,
@@ -150,6 +151,12 @@ def _with_classes(entry: Entry, predictions: Predictions, measured: MapScores) -
     if entry.score_name == "macro_dice" and _background(predictions).number is None:
         classes = "all"
     return replace(entry, settings={**entry.settings, "classes": classes})
+
+
+def _draws_note(predictions: Predictions) -> list[str]:
+    """Return what the draws vary, unless there is one measure."""
+    single = is_single(map_kind(predictions))
+    return [] if single else draws_notes(predictions.header)
 
 
 def _background(predictions: Predictions) -> Background:
@@ -260,8 +267,6 @@ def _notes(
                 " items, which are left out: there the map is constant, or raters agree"
                 " everywhere"
             )
-    if not is_single(map_kind(predictions)):
-        notes += draws_notes(predictions.header)
     return tuple(notes)
 
 
