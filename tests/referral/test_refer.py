@@ -684,7 +684,7 @@ THREE = {"target": [0, 1, 2], "probs": np.eye(3)}
             binary(),
             {"budget": 0.2},
             {"uncertainty": "epistemic"},
-            "mutual_information uncertainty needs several draws",
+            "epistemic uncertainty needs several draws",
         ),
         (
             binary(),

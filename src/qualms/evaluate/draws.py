@@ -10,10 +10,8 @@ from qualms.predictions import Header
 
 LABELS = "draws are labels: aleatoric is mutual information, epistemic expected entropy"
 UNSTATED = (
-    "the file does not say what its draws vary, so two measures are called by their"
-    " formulas; say --draws models (ensemble, dropout: mutual_information is epistemic)"
-    " or --draws labels (SSN, probabilistic U-Net, PHiSeg: it is aleatoric), in Python"
-    " draws="
+    "the file does not say what its draws vary: --draws models (ensemble, dropout) or"
+    " labels (probabilistic U-Net, SSN); which measure is aleatoric depends on it"
 )
 
 # Probabilities in float64 at a time.

@@ -261,6 +261,7 @@ def uncertainty_source(predictions: Predictions, name: str | None) -> Uncertaint
     available = (*own, *computed, *parts, *lengths)
     name = chosen_uncertainty(predictions, available, requested=name or "")
     if name in parts and name not in own:
+        _check_computable(predictions, name)
         name = _formula_of(predictions, name)
     if name in ("", *lengths) and name not in own:
         name = usual_uncertainty(predictions)
@@ -277,14 +278,14 @@ def uncertainty_source(predictions: Predictions, name: str | None) -> Uncertaint
 def _formula_of(predictions: Predictions, part: str) -> str:
     """Return the measure that is aleatoric or epistemic in this file."""
     draws = predictions.header.draws
-    if predictions.draws > 1 and draws is None:
+    if draws is None:
         raise ValueError(
             f"{predictions.source}: the {part} uncertainty depends on what the draws"
             " vary, and the header does not say; add --draws models (an ensemble,"
             " dropout) or --draws labels (a network that draws labels), or name the"
             f" formula, {' or '.join(ROLES.values())}"
         )
-    of_part = {uncertainty_type(m, draws or "models"): n for m, n in ROLES.items()}
+    of_part = {uncertainty_type(m, draws): n for m, n in ROLES.items()}
     return of_part[part]
 
 
@@ -433,8 +434,7 @@ def _array_of_file(predictions: Predictions, name: str) -> Array:
 def is_computable(predictions: Predictions, name: str) -> bool:
     """Return whether the uncertainty can be computed from the predictions."""
     missing = {
-        "expected_entropy": predictions.draws == 1,
-        "mutual_information": predictions.draws == 1,
+        **dict.fromkeys((*PARTS, *ROLES.values()), predictions.draws == 1),
         "std": not _has_spread(predictions),
         "width": "lower" not in predictions.arrays,
     }

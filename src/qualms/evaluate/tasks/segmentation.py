@@ -174,9 +174,8 @@ def _background_note(predictions: Predictions, measured: MapScores) -> tuple[str
     if number is not None:
         over, taken = "foreground classes", f"background is class {number}{reason}"
     return (
-        f"macro Dice and risk are the mean Dice of the {over} in each item, without"
-        f" those that neither prediction nor rater marks; {taken} (--background CLASS,"
-        " or none)",
+        f"macro Dice and risk are of the {over} that an item's prediction or rater"
+        f" marks; {taken} (--background)",
     )
 
 
