@@ -11,7 +11,7 @@ from qualms.predictions import Header
 LABELS = "draws are labels: aleatoric is mutual information, epistemic expected entropy"
 UNSTATED = (
     "the file does not say what its draws vary: --draws models (ensemble, dropout) or"
-    " labels (probabilistic U-Net, SSN); which measure is aleatoric depends on it"
+    " labels (SSN, PHiSeg); which measure is aleatoric depends on it"
 )
 
 # Probabilities in float64 at a time.
