@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+from qualms import progress
 from qualms.networks import load_torchvision
 
 # torchmetrics and timm import torchvision, which needs help beside a CPU torch.
@@ -29,6 +30,9 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("qualms")
+
+# A busy machine adds no line about work that takes long.
+progress.FIRST = 3600.0
 
 # What a user would write; tests include it by its path.
 collect_ignore = ["outside_parts"]

@@ -1,7 +1,7 @@
 """Progress of runs: live bars in a terminal or notebook, plain lines elsewhere."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
 from qualms.launch.local import RunOutcome
-from qualms.progress import EVERY, duration_text, is_live
+from qualms.progress import EVERY, duration_text, is_live, showing
 from qualms.spec import Part, RunSpec
 
 BARS = 24
@@ -48,8 +48,12 @@ def runs_view(
     """
     now = time.monotonic()
     pace = _Pace(total, now)
+    if not is_live(console) and brief:
+        yield _FewLines(pace, console, now)
+        return
     if not is_live(console):
-        yield _FewLines(pace, console, now) if brief else _Lines(total, console)
+        with showing("runs", "runs") as advance:
+            yield _Lines(total, console, advance)
         return
     columns = (
         TextColumn("{task.description}", markup=False),
@@ -158,6 +162,8 @@ class _FewLines:
 class _Lines:
     total: int
     console: Console
+    advance: Callable[[int, int], None]
+    """Notes how many runs ended, for a line now and then while no epoch does."""
     done: int = 0
     last: dict[str, float] = field(default_factory=dict)
     """Time of the last line about a run, by hash."""
@@ -177,6 +183,7 @@ class _Lines:
 
     def ended(self, outcome: RunOutcome) -> None:
         self.done += 1
+        self.advance(self.done, self.total)
         if outcome.status != "skipped":
             line = f"[{self.done}/{self.total}] {_outcome_text(outcome)}"
             print_line(self.console, line)

@@ -137,11 +137,10 @@ def _lone_masks(root: Path, items: Sequence[OwnItem]) -> Iterator[str]:
 
 def _lone_images(root: Path, items: Sequence[OwnItem]) -> Iterator[str]:
     """Say which folder of images has no masks."""
-    if not any(item.masks for item in items):
-        return
-    for folder in (f for f in _folders(root) if IMAGES.fullmatch(f.name)):
-        if not any(root / item.path in folder.iterdir() for item in items):
-            yield f"images that are not read, since they have no masks: {folder.name}"
+    read = {item.path.rpartition("/")[0] for item in items if item.masks}
+    for folder in (f.name for f in _folders(root) if IMAGES.fullmatch(f.name)):
+        if read and folder not in read:
+            yield f"images that are not read, since they have no masks: {folder}"
 
 
 def _split_words(items: Sequence[OwnItem]) -> Iterator[str]:
