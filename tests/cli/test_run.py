@@ -369,15 +369,14 @@ def test_a_dry_run_tries_what_a_method_of_ones_own_predicts(
     tmp_path, capsys, monkeypatch
 ):
     part = tmp_path / "mine.py"
-    part.write_text(BROKEN)
+    part.write_text(BROKEN + BROKEN.replace("mine", "other").replace("network(", "f("))
     monkeypatch.setenv("QUALMS_INCLUDE", str(part))
-    own = ["--methods", "mine", "--seeds", "0", "--data", tmp_path / "cache"]
-    place = ["--out", tmp_path / "runs", "--dry-run"]
-    said = fails(["values/toy_1", *own, *place], capsys, monkeypatch)
+    place = ["--data", tmp_path / "cache", "--out", tmp_path / "runs", "--dry-run"]
+    own = ["--seeds", "0", *place, "--methods"]
+    said = fails(["values/toy_1", *own, "mine"], capsys, monkeypatch)
     assert "method 'mine' would fail: predict of a method must return" in said
-    assert "'mean_probs' and 'expected_entropy' and 'draw_labels' for segment" in said
-    part.write_text(BROKEN.replace("network(x)", "missing(x)"))
-    said = fails(["retina/country", *own, *place], capsys, monkeypatch)
+    assert "'mean_probs', 'expected_entropy' and 'draw_labels' for segmentation" in said
+    said = fails(["retina/country", *own, "other"], capsys, monkeypatch)
     assert "predict of the method fails on made-up items of classification" in said
 
 
@@ -518,7 +517,7 @@ def test_in_a_notebook_progress_is_live_where_widgets_are_installed(monkeypatch)
     console = Console(file=io.StringIO(), force_jupyter=True)
     for installed in (True, False):
         found = object() if installed else None
-        monkeypatch.setattr(progress, "find_spec", lambda _, found=found: found)
+        monkeypatch.setattr("qualms.progress.find_spec", lambda _, found=found: found)
         assert progress.is_live(console) == installed
 
 
