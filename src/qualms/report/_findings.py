@@ -9,13 +9,13 @@ from rich.console import Console
 
 from qualms import __version__
 from qualms.atomic import replacing
-from qualms.evaluate.benchmark_results import BenchmarkResults, Check
+from qualms.evaluate.benchmark_results import AnswerWord, BenchmarkResults, Check
 from qualms.evaluate.findings import finding_records
 from qualms.report._terminal import escape
 from qualms.wording import plural
 
 FINDINGS_FORMAT = 1
-UNTOLD = "cannot be told"
+UNTOLD: AnswerWord = "cannot be told"
 MOST_CONTRADICTED = 3
 """Findings that do not hold which a terminal shows."""
 

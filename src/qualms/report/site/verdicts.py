@@ -12,6 +12,7 @@ from typing import NamedTuple
 from qualms import scores
 from qualms.evaluate import Results
 from qualms.evaluate.rows import QUESTIONS
+from qualms.report._findings import ALONE
 from qualms.report.benchmark_report import BenchmarkReport, EffectAnswer
 from qualms.report.site.markup import Child, Html, element, link, name
 from qualms.report.site.tables import decimals_of, signed, signed_words
@@ -109,9 +110,8 @@ def benchmark_sentences(
             sentences += find(tables[0], board)
     sentences += _broken_promises(report, tables, board)
     sentences += _effects(report.effects, "expected effects", f"{page}-effects", page)
-    sentences += _effects(
-        report.findings, "findings of the paper", f"{page}-findings", page
-    )
+    said = [each for each in report.findings if not each.meaning.endswith(ALONE)]
+    sentences += _effects(said, "findings of the paper", f"{page}-findings", page)
     return sentences
 
 
