@@ -1,5 +1,6 @@
 """Files and folders appear whole or not at all, and killed writers leave nothing."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -35,12 +36,10 @@ def aged(folder, seconds):
 def test_what_a_killed_process_left_is_removed_by_the_next_one(tmp_path):
     done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False)
     assert done.returncode == -signal.SIGKILL
+    assert len(list(tmp_path.glob(LEFTOVER))) == 2
     mine = temporary_path(tmp_path / "mine")
     mine.write_text("of this process, which is slow")
-    assert len(aged(tmp_path, 60)) == 3
-    atomic._remove_leftovers.cache_clear()
-    temporary_path(tmp_path / "x")
-    assert len(aged(tmp_path, 7200)) == 3  # another machine may write to them
+    assert list(tmp_path.glob(LEFTOVER)) == [mine]
     atomic._remove_leftovers.cache_clear()
     with replacing(tmp_path / "x") as temporary:
         temporary.write_text("whole")
@@ -56,6 +55,29 @@ def test_a_temporary_file_of_another_machine_or_version_stays(tmp_path):
     temporary_path(tmp_path / "x")
     assert other.exists()
     assert former.exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills a process")
+def test_what_was_left_before_a_restart_waits_for_an_hour(tmp_path, monkeypatch):
+    host = atomic._machine().rpartition(".")[0]
+    subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False)
+    monkeypatch.setattr(atomic, "_machine", lambda: f"{host}.another")
+    for seconds, left in ((60, 2), (7200, 0)):
+        aged(tmp_path, seconds)
+        atomic._remove_leftovers.cache_clear()
+        temporary_path(tmp_path / "x")
+        assert len(list(tmp_path.glob(LEFTOVER))) == left
+
+
+def test_a_full_disk_is_named_with_the_file(tmp_path):
+    path = tmp_path / "results.csv"
+    with (
+        pytest.raises(OSError, match=r"No space left on device: .*results") as it,
+        replacing(path),
+    ):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert it.value.errno == errno.ENOSPC
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("exchanges", [True, False])

@@ -2,6 +2,7 @@
 
 import ctypes
 import errno
+import hashlib
 import os
 import re
 import shutil
@@ -20,8 +21,11 @@ _WRITER = re.compile(r"\.qualms-(.+)-(\d+)-[0-9a-f]{32}\.tmp")
 """Name of a temporary file: the machine and the number of its process."""
 _Swap = Callable[[bytes, bytes], int]
 _FORGOTTEN = 3600
-"""Seconds without a change after which a temporary file of a lost process is removed.
-Two machines that share a disk may have one name."""
+"""Seconds without a change after which a temporary file is removed that a lost process
+wrote before the machine started anew. Two machines that share a disk may have one name.
+"""
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
+"""Errors of writing that the system raises without the name of the file."""
 
 
 @contextmanager
@@ -33,6 +37,10 @@ def replacing(path: Path) -> Iterator[Path]:
         sync(temporary)
         temporary.replace(path)
         sync(path.parent)
+    except OSError as error:
+        if error.errno in _DISK and error.filename in (None, str(temporary)):
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -107,9 +115,13 @@ def remove(path: Path) -> None:
 def is_lost(path: Path) -> bool:
     """Return whether the process that wrote a temporary file is gone."""
     writer = _WRITER.fullmatch(path.name)
-    if writer is None or writer[1] != _machine() or _is_alive(int(writer[2])):
+    if writer is None or _is_alive(int(writer[2])):
         return False
-    return time.time() - path.lstat().st_mtime > _FORGOTTEN
+    host, _, start = _machine().rpartition(".")
+    if start and writer[1] == f"{host}.{start}":
+        return True  # its number was one of the processes that run here
+    same_host = writer[1].rpartition(".")[0] == host
+    return same_host and time.time() - path.lstat().st_mtime > _FORGOTTEN
 
 
 def _is_alive(process: int) -> bool:
@@ -126,8 +138,17 @@ def _is_alive(process: int) -> bool:
 
 @cache
 def _machine() -> str:
-    """Return the name of this machine as part of a file name."""
-    return re.sub(r"[^\w.]+", "_", socket.gethostname(), flags=re.ASCII)[:40] or "here"
+    """Return the name of this machine, and of its start, as part of a file name.
+
+    A start is "" where the system does not name it. A container has one of its own.
+    """
+    host = re.sub(r"[^\w.]+", "_", socket.gethostname(), flags=re.ASCII)[:40] or "here"
+    start = ""
+    with suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text("utf-8")
+        numbers = os.readlink("/proc/self/ns/pid")  # noqa: PTH115
+        start = hashlib.sha256(f"{boot} {numbers}".encode()).hexdigest()[:8]
+    return f"{host}.{start}"
 
 
 def _exchange(first: Path, second: Path) -> bool:

@@ -30,7 +30,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 ROOM = 64 << 20
-"""Bytes that any archive may have when it is unpacked, however small it is."""
+"""Bytes that any archive may have when it is from_archive, however small it is."""
 RATIO = 100
 """Times by which larger archives may grow when they are unpacked."""
 DAMAGE = (
@@ -47,18 +47,18 @@ Kinds = Mapping[str, Callable[..., Any]]
 """Records by their names: frozen dataclasses and NamedTuples."""
 
 
-def kinds_of(records: Iterable[type]) -> Kinds:
+def record_kinds(records: Iterable[type]) -> Kinds:
     """Return records by their names."""
     return {record.__name__: record for record in records}
 
 
-def packed(value: Any, kinds: Kinds, *, compressed: bool = False) -> bytes:
+def to_archive(value: Any, kinds: Kinds, *, compressed: bool = False) -> bytes:
     """Return a value as the bytes of an archive.
 
     Raises:
         TypeError: If something in it is neither plain nor one of `kinds`.
     """
-    writer = _Writer(kinds, {}, {}, Counter())
+    writer = _ArchiveWriter(kinds, {}, {}, Counter())
     text = json.dumps({"value": writer.plain(value), "fields": writer.fields})
     arrays = {name: np.concatenate(parts) for name, parts in writer.arrays.items()}
     arrays[_TEXT] = np.frombuffer(text.encode(), np.uint8)
@@ -67,8 +67,8 @@ def packed(value: Any, kinds: Kinds, *, compressed: bool = False) -> bytes:
     return file.getvalue()
 
 
-def unpacked(content: bytes, kinds: Kinds, *, checked: bool = False) -> Any:
-    """Return what `packed` was given, NumPy's scalars as Python's numbers.
+def from_archive(content: bytes, kinds: Kinds, *, checked: bool = False) -> Any:
+    """Return what `to_archive` was given, NumPy's scalars as Python's numbers.
 
     Args:
         content: The bytes of an archive.
@@ -91,7 +91,7 @@ def unpacked(content: bytes, kinds: Kinds, *, checked: bool = False) -> Any:
             for member in members
         }
     parsed = json.loads(arrays[_TEXT].tobytes())
-    reader = _Reader(kinds, parsed["fields"], arrays, checked)
+    reader = _ArchiveReader(kinds, parsed["fields"], arrays, checked)
     return reader.value(parsed["value"])
 
 
@@ -108,7 +108,7 @@ def _array(content: bytes) -> NDArray[Any]:
     return array
 
 
-class _Writer(NamedTuple):
+class _ArchiveWriter(NamedTuple):
     """Values as JSON: a list begins with the name of what it is."""
 
     kinds: Kinds
@@ -147,7 +147,7 @@ class _Writer(NamedTuple):
         return ["array", name, start, *value.shape]
 
 
-class _Reader(NamedTuple):
+class _ArchiveReader(NamedTuple):
     kinds: Kinds
     fields: Mapping[str, list[str]]
     arrays: Mapping[str, NDArray[Any]]

@@ -25,13 +25,13 @@ from qualms.evaluate import _cells, _judge_variants, _variant
 from qualms.evaluate._cells import CellFolder
 from qualms.evaluate._variant import JudgedVariant
 from qualms.evaluate.benchmark import judge_plan
-from qualms.records import DAMAGE, kinds_of, packed, unpacked
+from qualms.records import DAMAGE, from_archive, record_kinds, to_archive
 from qualms.report import stored_report
 from qualms.report.benchmark_report import BenchmarkReport
 from qualms.results import Result
 from qualms.scores.calibration_line import LocalShare
 
-KINDS = kinds_of((JudgedVariant, Result))
+KINDS = record_kinds((JudgedVariant, Result))
 
 
 @pytest.fixture(scope="module")
@@ -253,7 +253,7 @@ def archive(text, **arrays):
 )
 def test_an_archive_makes_nothing_but_records(text):
     with pytest.raises(DAMAGE):
-        unpacked(archive(text, f8=np.zeros(2)), KINDS)
+        from_archive(archive(text, f8=np.zeros(2)), KINDS)
 
 
 @pytest.mark.parametrize(
@@ -268,14 +268,14 @@ def test_an_archive_makes_nothing_but_records(text):
 )
 def test_an_archive_has_arrays_of_numbers_only(array):
     with pytest.raises(ValueError, match="an array must hold numbers, in one axis"):
-        unpacked(archive('{"value": 1, "fields": {}}', f8=array), KINDS)
+        from_archive(archive('{"value": 1, "fields": {}}', f8=array), KINDS)
 
 
 def test_an_archive_of_objects_is_not_loaded():
     file = io.BytesIO()
     np.savez(file, f8=np.array([os.system], dtype=object))
     with pytest.raises(DAMAGE):
-        unpacked(file.getvalue(), KINDS)
+        from_archive(file.getvalue(), KINDS)
 
 
 def test_an_archive_that_unpacks_to_far_more_is_refused():
@@ -283,14 +283,14 @@ def test_an_archive_that_unpacks_to_far_more_is_refused():
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as bomb:
         bomb.writestr("f8.npy", bytes(100 << 20))
     with pytest.raises(ValueError, match="too large when it is unpacked"):
-        unpacked(file.getvalue(), KINDS)
+        from_archive(file.getvalue(), KINDS)
 
 
 def test_damaged_archives_say_so_and_no_more():
     result = Result(labels={"score": "nll"}, value=0.5, values=(0.25, float("nan")))
     values = [result, np.arange(6.0).reshape(2, 3).T, {("a", 1): None}, np.float32(2)]
-    content = packed(JudgedVariant(results=values), KINDS, compressed=True)
-    read = unpacked(content, KINDS).results
+    content = to_archive(JudgedVariant(results=values), KINDS, compressed=True)
+    read = from_archive(content, KINDS).results
     assert repr(read[0]) == repr(result)
     assert read[1].tolist() == values[1].tolist()
     assert read[2:] == values[2:]
@@ -300,14 +300,14 @@ def test_damaged_archives_say_so_and_no_more():
         for at in random.integers(len(content), size=3):
             damaged[at] ^= 1 << int(random.integers(8))
         try:
-            unpacked(bytes(damaged), KINDS)
+            from_archive(bytes(damaged), KINDS)
         except DAMAGE:
             continue
 
 
 def test_a_cell_of_another_kind_is_no_cell(tmp_path):
     cells = CellFolder(tmp_path)
-    cells.cache.put("one", "key", packed(Result(labels={}), KINDS))
+    cells.cache.put("one", "key", to_archive(Result(labels={}), KINDS))
     assert cells.get("one", "key") is None
 
 

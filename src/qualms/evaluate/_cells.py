@@ -19,12 +19,12 @@ from qualms.evaluate.benchmark_results import Cost, Missing
 from qualms.evaluate.entry import Curve, Histogram, MapSlice, Scatter
 from qualms.evaluate.pairs import PairedDifference, PairedScore
 from qualms.evaluate.uncertainty_ranking import RankedUncertainty, UncertaintyRanking
-from qualms.records import DAMAGE, kinds_of, packed, unpacked
+from qualms.records import DAMAGE, from_archive, record_kinds, to_archive
 from qualms.results import Result
 from qualms.shelf import names, outside_parts, source_of
 
 _LIBRARIES = ("numpy", "scipy", "numba", "safetensors", "pyarrow")
-_KINDS = kinds_of(
+_KINDS = record_kinds(
     (
         *(JudgedVariant, Result, Curve, Histogram, Scatter, MapSlice, PairedScore),
         *(PairedDifference, UncertaintyRanking, RankedUncertainty, Cost, Missing),
@@ -49,14 +49,14 @@ class CellFolder:
         content = self.cache.get(name, key)
         if content is not None:
             with suppress(*DAMAGE):
-                cell = unpacked(content, _KINDS)
+                cell = from_archive(content, _KINDS)
                 return cell if isinstance(cell, JudgedVariant) else None
         return None
 
     def put(self, name: str, key: str, cell: JudgedVariant) -> None:
         """Store a cell, if it can be stored."""
         with suppress(TypeError):  # a protocol from outside may label by anything
-            self.cache.put(name, key, packed(cell, _KINDS))
+            self.cache.put(name, key, to_archive(cell, _KINDS))
 
 
 def text_digest(*texts: str) -> str:

@@ -15,7 +15,7 @@ from qualms.atomic import replacing
 from qualms.evaluate.benchmark_results import Cost
 from qualms.evaluate.pairs import PairedDifference, PairedScore
 from qualms.labels import Label
-from qualms.records import DAMAGE, kinds_of, packed, unpacked
+from qualms.records import DAMAGE, from_archive, record_kinds, to_archive
 from qualms.regular import read_file
 from qualms.report.benchmark_report import (
     BenchmarkReport,
@@ -61,7 +61,7 @@ class _StoredReport(NamedTuple):
     report: BenchmarkReport
 
 
-_KINDS = kinds_of(
+_KINDS = record_kinds(
     (
         *(
             _StoredReport,
@@ -87,7 +87,7 @@ def write_report(report: BenchmarkReport, folder: Path) -> Path:
     stored = _StoredReport(FORMAT, _digest(folder / RESULTS), own)
     path = folder / FILE
     with replacing(path) as temporary:
-        temporary.write_bytes(packed(stored, _KINDS, compressed=True))
+        temporary.write_bytes(to_archive(stored, _KINDS, compressed=True))
     return path
 
 
@@ -128,10 +128,11 @@ def _readable(path: Path) -> ResultsTable:
     rows = table.distinct("row")
     for best in dict.fromkeys(map(str, table.column("best"))):
         if best not in ("", "None", *map(str, rows)):
+            known = ", ".join(map(str, rows))
             raise ValueError(
                 f"{path} compares rows with the row {best!r}, and has no such row, but"
-                f" {', '.join(map(str, rows))}: it was renamed or removed; give it its"
-                " name again, or judge the benchmark again"
+                f" {known:.200}: it was renamed or removed; give it its name again, or"
+                " judge the benchmark again"
             )
     return table
 
@@ -181,7 +182,9 @@ def _pool(pool: object) -> int:
 def _stored(folder: Path) -> _StoredReport | None:
     """Return the contents of the file in `folder`; None if there are none to read."""
     try:
-        stored = unpacked(read_file(folder / FILE, _MOST_BYTES), _KINDS, checked=True)
+        stored = from_archive(
+            read_file(folder / FILE, _MOST_BYTES), _KINDS, checked=True
+        )
     except DAMAGE:
         return None
     known = isinstance(stored, _StoredReport) and stored.format == FORMAT

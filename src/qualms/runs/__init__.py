@@ -17,7 +17,8 @@
         pruned.json         why a search stopped it before its end
         done.json           written last: the run is finished, and what it cost
 
-Two runs of one spec on one machine write predictions that are equal to the last bit.
+Two runs of one spec on one machine, with as many threads (done.json has the number),
+write predictions that are equal to the last bit.
 What differs between them, such as the time that they took, is in the other files.
 
 Files are written whole or not at all.

@@ -67,6 +67,8 @@ def finish(run: Run, pace: Mapping[str, Pace]) -> None:
         "parameters": sum(p.numel() for p in network.parameters()),
         "images_per_second": images / state.seconds if images else None,
         "hardware": _hardware(run),
+        # Sums on a processor depend on it in their last bits.
+        "threads": torch.get_num_threads(),
         "pace": {split: dict(seconds) for split, seconds in pace.items() if seconds},
     }
     with writing(run.folder):
