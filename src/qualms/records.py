@@ -63,7 +63,8 @@ def to_archive(value: Any, kinds: Kinds, *, compressed: bool = False) -> bytes:
     arrays = {name: np.concatenate(parts) for name, parts in writer.arrays.items()}
     arrays[_TEXT] = np.frombuffer(text.encode(), np.uint8)
     file = io.BytesIO()
-    (np.savez_compressed if compressed else np.savez)(file, **arrays)
+    save: Any = np.savez_compressed if compressed else np.savez
+    save(file, **arrays)
     return file.getvalue()
 
 

@@ -154,6 +154,7 @@ def test_equal_runs_write_equal_predictions(shelf, tmp_path):
     )
     differing = {key for key in seconds if seconds[key] != others[key]}
     assert differing == {"seconds", "images_per_second"}
+    assert seconds["threads"] == torch.get_num_threads()
 
 
 def test_a_folder_of_another_run_is_left_alone(shelf, tmp_path):
