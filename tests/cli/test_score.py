@@ -158,7 +158,7 @@ def test_runs_that_differ_in_much_are_told_apart_by_their_files(file, tmp_path):
 def test_json_is_one_object_and_nothing_else(file):
     result = run("score", file, "--resamples", 20, "--json")
     data = json.loads(result.stdout)
-    assert data["format"] == 4
+    assert data["format"] == 5
     assert data["comparison"] is None
     (scored,) = data["files"]
     assert scored["task"] == "classification"

@@ -569,3 +569,27 @@ def test_a_curve_is_drawn_of_the_items_its_row_is_about():
         ]
         row = results.row("accuracy", subset="balanced")
         assert curve.y[0] == pytest.approx(row.value)
+
+
+def test_the_true_distribution_of_classes_is_used_and_said():
+    rng = np.random.default_rng(0)
+    true = rng.dirichlet([0.7] * 3, 300)
+    target = (rng.random(300)[:, None] > true.cumsum(axis=1)).sum(axis=1).clip(0, 2)
+    arrays = {"probs": true**2, "target": target, "target_probs": true}
+    arrays["probs"] /= arrays["probs"].sum(axis=1, keepdims=True)
+    results = qualms.score(arrays, options=ScoreOptions(resamples=0, by_group=True))
+    for name in ("expected_nll", "expected_brier"):
+        row = results[name]
+        by_hand = getattr(scores, name)(arrays["probs"], true)
+        assert row.value == pytest.approx(by_hand)
+        assert row.low < row.value < row.high
+    # Distributions say more than the classes that they draw.
+    plain = results["nll"]
+    assert results["expected_nll"].high - results["expected_nll"].low < (
+        plain.high - plain.low
+    )
+    assert any("all other scores go by 'target'" in note for note in results.notes)
+    assert "expected_nll" not in {
+        row.score
+        for row in qualms.score({k: arrays[k] for k in ("probs", "target")}).rows
+    }

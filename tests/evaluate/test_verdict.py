@@ -8,6 +8,7 @@ import qualms
 from qualms import predictions, scores
 from qualms.evaluate import Scored, ScoreOptions
 from qualms.evaluate._verdict import DASH, _beside_cut
+from qualms.evaluate.main_scores import main_rows
 from qualms.inference import Bounded
 from qualms.report import print_results
 
@@ -210,7 +211,8 @@ def test_the_cut_is_said_where_it_decides():
     shifted = qualms.score(classified(300, shift=0.4), options=BARE)
     said = {answer.question: answer.because for answer in shifted.verdict}
     assert said["accurate"].endswith("; cut 0.1")
-    assert said["calibrated"].endswith("; cut 0.05")
+    assert "; cut 0.05; class-wise ECE" in said["calibrated"]
+    assert said["calibrated"].endswith("; cut 0.025")
     error = 1 - shifted["accuracy"].value
     assert f"; cut {0.9 * error:.2f}"[:9] in said["finds_errors"]
     assert said["survives_shift"].endswith("; cut 0.05")
@@ -254,3 +256,111 @@ def test_worse_than_guessing_is_called_that():
         scored = Scored(results=(results, results))
         print_results(scored, brief=True, console=console)
     assert "no, worse" in capture.get()
+
+
+STATED, TRUE = np.array([0.2, 0.3, 0.7, 0.8]), np.array([0.02, 0.1, 0.5, 0.62])
+
+
+def of_two_classes(n, seed=0, *, true=TRUE):
+    """Draw items of two classes, whose errors cancel in the predicted class."""
+    rng = np.random.default_rng(seed)
+    kind = rng.integers(0, 4, n)
+    return {"prob": STATED[kind], "target": (rng.random(n) < true[kind]).astype(int)}
+
+
+def calibrated_answer(arrays):
+    (found,) = (
+        answer
+        for answer in qualms.score(arrays, options=BARE).verdict
+        if answer.question == "calibrated"
+    )
+    return found
+
+
+def test_errors_of_two_classes_do_not_cancel():
+    results = qualms.score(of_two_classes(2000), options=BARE)
+    assert results["ece"].high < 0.05  # of the predicted class: both errors cancel
+    found = calibrated_answer(of_two_classes(2000))
+    assert found.answer == "no"
+    for part in ("ECE of P(y=1) 0.1", "cut 0.05", "ideal 0", "ideal 1"):
+        assert part in found.because
+    assert "mean P(y=1) 0.51, prevalence 0.3" in found.because
+    found = [calibrated_answer(of_two_classes(60, seed)).answer for seed in range(20)]
+    assert "yes" not in found
+    assert calibrated_answer(of_two_classes(4000, true=STATED)).answer == "yes"
+
+
+def test_shift_and_main_scores_are_about_the_probability_of_class_1():
+    moved = of_two_classes(3000, 1)
+    arrays = {
+        name: np.concatenate([of_two_classes(3000, true=STATED)[name], moved[name]])
+        for name in moved
+    }
+    arrays["shifted"] = np.arange(6000) >= 3000
+    results = qualms.score(arrays, options=BARE)
+    answer = results.verdict[-1]
+    assert answer.answer == "no"
+    assert "ECE of P(y=1) 0.0" in answer.because
+    shown = [row.score for row in main_rows(results.task, results.rows)]
+    line = {"classwise_ece", "calibration_intercept", "calibration_slope"}
+    assert line <= set(shown)
+    assert "ece" not in shown
+    labels = {row.label for row in results.rows if row.score in line}
+    assert labels == {
+        "ECE of P(y=1)",
+        "Intercept (ideal 0)",
+        "Slope (ideal 1)",
+    }
+
+
+def test_a_rare_class_is_not_calibrated_because_it_is_rare():
+    rng = np.random.default_rng(0)
+    rare = (rng.random(2000) < 0.04).astype(int)
+    # Always naming 0.001 has an error of 0.04.
+    never = {"prob": np.full(2000, 0.001), "target": rare}
+    assert calibrated_answer(never).answer == "no"
+    few = {"prob": np.full(150, 0.04), "target": (np.arange(150) < 6).astype(int)}
+    assert calibrated_answer(few).answer == "cannot be told"
+    assert calibrated_answer({**never, "prob": np.full(2000, 0.04)}).answer == "yes"
+
+
+def of_three_classes(n, seed=0):
+    """Draw items whose most probable class is calibrated, and the others exchanged."""
+    rng = np.random.default_rng(seed)
+    stated = rng.dirichlet([0.5] * 3, n)
+    order = np.argsort(stated, axis=1)
+    true = stated.copy()
+    rows = np.arange(n)
+    true[rows, order[:, 0]] = stated[rows, order[:, 1]]
+    true[rows, order[:, 1]] = stated[rows, order[:, 0]]
+    target = (rng.random(n)[:, None] > true.cumsum(axis=1)).sum(axis=1).clip(0, 2)
+    return {"probs": stated, "target": target}
+
+
+def test_of_more_classes_every_class_must_be_calibrated():
+    arrays = of_three_classes(4000)
+    assert qualms.score(arrays, options=BARE)["ece"].high < 0.05
+    found = calibrated_answer(arrays)
+    assert found.answer == "no"
+    assert "class-wise ECE" in found.because
+    assert "cut 0.033" in found.because  # half of the sum over classes is below 0.05
+
+
+def test_of_many_classes_only_the_predicted_one_is_judged():
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet([0.05] * 30, 3000)
+    target = (rng.random(3000)[:, None] > probs.cumsum(axis=1)).sum(axis=1).clip(0, 29)
+    found = calibrated_answer({"probs": probs, "target": target})
+    assert found.answer == "yes"
+    assert found.words == "its predicted class is"
+    assert "more than 20 classes" in found.because
+
+
+def test_calibrated_models_are_not_called_miscalibrated():
+    called = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        prob = 1 / (1 + np.exp(-rng.normal(-1, 1.5, 250)))
+        arrays = {"prob": prob, "target": (rng.random(250) < prob).astype(int)}
+        called.append(calibrated_answer(arrays).answer)
+    assert called.count("no") <= 2

@@ -65,9 +65,38 @@ def test_repeating_every_item_in_a_cluster_does_not_shorten_the_interval(score):
 
 def test_many_classes_have_no_interval_of_the_class_wise_error():
     rng = np.random.default_rng(0)
-    probs = rng.dirichlet(np.ones(5), 100)
-    influence = influence_of(scores.classwise_ece, probs, rng.integers(5, size=100))
-    assert "more than two classes" in interval_of(influence).reason
+    probs = rng.dirichlet(np.ones(21), 100)
+    influence = influence_of(scores.classwise_ece, probs, rng.integers(21, size=100))
+    assert "more than 20 classes" in interval_of(influence).reason
+
+
+def test_the_class_wise_error_has_a_cautious_interval():
+    held = []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        probs = rng.dirichlet(np.ones(5), 300)
+        true = probs.copy()
+        true[:, 3:] = probs[:, :2:-1]  # two classes are exchanged
+        target = (rng.random(300)[:, None] > true.cumsum(1)).sum(1).clip(0, 4)
+        found = interval_of(influence_of(scores.classwise_ece, probs, target))
+        held.append(found.low <= 0.0665 <= found.high)  # of many items
+        assert found.low > 0.0
+    assert np.mean(held) > 0.9
+
+
+def test_clusters_and_samples_count_in_the_class_wise_error():
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.ones(4), 200)
+    target = rng.integers(4, size=200)
+    one = interval_of(influence_of(scores.classwise_ece, probs, target))
+    pairs = np.repeat(np.arange(200), 2)
+    twice = influence_of(scores.classwise_ece, probs[pairs], target[pairs])
+    clustered = interval_of(twice, design=sampling_design(400, cluster=pairs))
+    assert one.low * 0.9 < clustered.low <= one.low
+    assert one.high <= clustered.high < one.high * 1.1
+    sampled = sampling_design(400, sample=np.arange(400) < 200)
+    narrower = interval_of(twice, design=sampled)
+    assert narrower.high < one.high
 
 
 def test_regression_error_of_a_right_model_may_be_zero():
@@ -97,10 +126,12 @@ def test_noise_of_the_gaps_is_that_of_replicates():
         assert np.abs(found - wanted).max() < 0.1 * wanted.max()
 
 
-@pytest.mark.parametrize("score", [scores.adaptive_ece, scores.classwise_ece])
-def test_nearly_empty_bins_give_no_interval(score):
-    influence = influence_of(score, *_calibrated(449))
-    assert "fewer than 450 items" in interval_of(influence).reason
+@pytest.mark.parametrize(
+    ("score", "least"), [(scores.adaptive_ece, 450), (scores.classwise_ece, 150)]
+)
+def test_nearly_empty_bins_give_no_interval(score, least):
+    influence = influence_of(score, *_calibrated(least - 1))
+    assert f"fewer than {least} items" in interval_of(influence).reason
 
 
 def test_ties_across_edges_are_one_cell():

@@ -149,7 +149,7 @@ def test_writing_is_atomic(two, tmp_path, monkeypatch):
 
 def test_json_says_settings_as_mappings(two):
     data = to_json(two)
-    assert data["format"] == 4
+    assert data["format"] == 5
     rows = data["files"][0]["scores"]
     assert {"uncertainty": "entropy"} in [row["settings"] for row in rows]
     assert all("variant" not in row for row in rows)

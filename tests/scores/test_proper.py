@@ -4,11 +4,14 @@ import numpy as np
 import pytest
 import sklearn.metrics
 
+from qualms.inference import influence_of, interval_of
 from qualms.scores.proper import (
     accuracy,
     balanced_accuracy,
     brier,
     correct,
+    expected_brier,
+    expected_nll,
     item_nll,
     mcc,
     nll,
@@ -101,3 +104,22 @@ def test_targets_that_do_not_fit_are_refused(score):
         score([0.2, 0.8], [0, 2])
     with pytest.raises(ValueError, match="target must have 2 items, got 3"):
         score([0.2, 0.8], [0, 1, 1])
+
+
+def test_expected_scores_are_those_of_drawn_classes():
+    probs, _ = items(3, n=20_000)
+    true = np.random.default_rng(1).dirichlet([0.7] * 3, 20_000)
+    draw = np.random.default_rng(2).random(20_000)[:, None]
+    drawn = (draw > true.cumsum(axis=1)).sum(axis=1).clip(0, 2)
+    assert expected_nll(probs, true) == pytest.approx(nll(probs, drawn), rel=0.03)
+    assert expected_brier(probs, true) == pytest.approx(brier(probs, drawn), rel=0.03)
+    # Classes that are certain are targets, and few errors among them are few.
+    certain = np.eye(3)[drawn[:50]]
+    for score, whole in ((nll, expected_nll), (brier, expected_brier)):
+        one = interval_of(influence_of(score, certain * 0.97 + 0.01, drawn[:50]))
+        other = interval_of(influence_of(whole, certain * 0.97 + 0.01, certain))
+        assert (one.low, one.high) == pytest.approx((other.low, other.high))
+    with pytest.raises(ValueError, match="must have the shape of the probabilities"):
+        expected_nll(probs, true[:5])
+    with pytest.raises(ValueError, match="the distribution of each item"):
+        expected_nll(probs, true[None])

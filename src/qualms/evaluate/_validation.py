@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from qualms.evaluate._repeated import shared_rows
 from qualms.predictions import Header, Maps, Predictions, pairing, same_items
 
 FIELDS = ("method", "seed", "benchmark", "dataset")
@@ -127,10 +128,12 @@ def _same_items_note(predictions: Predictions, val: Predictions) -> Iterator[str
     else:
         named = not {"target", "item"}.isdisjoint(predictions.arrays)
         same = named and same_items(pairing(predictions), pairing(val))
-    if same:
+    shared = 0 if same else shared_rows(predictions, val)
+    if same or shared:
+        held = "the very items" if same else f"{shared} of the items"
         yield (
-            f"{val.source} seems to hold the very items that are scored: what is "
-            "fitted on them makes their scores too good"
+            f"{val.source} seems to hold {held} that are scored: what is fitted on "
+            "them makes their scores too good"
         )
 
 

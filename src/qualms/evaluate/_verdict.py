@@ -33,6 +33,13 @@ from qualms.wording import plural
 
 MARGIN = 0.05
 """Largest acceptable difference of probabilities, coverages and shares."""
+FACTOR = 1.5
+"""Largest acceptable factor by which odds are wrong, and slopes of log-odds differ."""
+LINE = (
+    ("calibration_intercept", 0.0, -math.log(FACTOR), math.log(FACTOR)),
+    ("calibration_slope", 1.0, 1.0 / FACTOR, FACTOR),
+)
+"""Scores of the calibration line, their ideal, and the cuts around it."""
 LEAST_MCC = 0.1
 """Least correlation of predictions that are better than guesses."""
 LEAST_DICE = 2 / 3
@@ -241,6 +248,56 @@ def _small_error(score: str, label: str) -> _Rule:
     return rule
 
 
+def _probabilities_calibrated(results: Results, items: str) -> _Reply:
+    """Answer by the errors of class 1 of two, or of all classes and the predicted one.
+
+    The sum over classes of their errors counts each error twice, as for two classes.
+    """
+    by_class = results.row("classwise_ece", subset=items)
+    classes = _classes(results)
+    if classes == 2:
+        return _binary_calibrated(results, items, by_class)
+    top = _small_error("ece", "ECE")(results, items)
+    if classes is None or math.isnan(by_class.low):
+        words = "its predicted class is" if top.answer == "yes" else ""
+        why = by_class.no_interval or "class-wise errors are not known"
+        return top._replace(because=f"{top.because}; {why}", words=words)
+    cut = 2.0 * MARGIN / classes
+    answer = _all_of(top.answer, _compare(by_class, cut, above=False))
+    return _Reply(answer, f"{top.because}; class-wise ECE {_beside_cut(by_class, cut)}")
+
+
+def _classes(results: Results) -> int | None:
+    return None if results.items is None else results.items.classes
+
+
+def _binary_calibrated(results: Results, items: str, error: ScoreRow) -> _Reply:
+    """Answer by the error of P(y=1) and the line of its calibration.
+
+    Never naming a rare class has an error of its share, which is no calibration.
+    """
+    if error.entry is None:
+        return _Reply("cannot be told", "the probabilities are not known")
+    prob = error.entry.inputs()["prob"]
+    prevalence = float(error.entry.inputs()["positive"].mean())
+    cut = min(MARGIN, min(prevalence, 1.0 - prevalence) / 2.0) or MARGIN
+    answer = _compare(error, cut, above=False)
+    because = f"{error.label} {_beside_cut(error, cut)}"
+    for score, ideal, low, high in LINE:
+        row = results.row(score, subset=items)
+        text = f"{score.partition('_')[2]} {_line_number(row)}, ideal {ideal:g}"
+        if row.low > high or row.high < low:
+            answer = "no"
+            text += f", cut {high if row.low > high else low:.2g}"
+        because += f"; {text}"
+    means = f"mean P(y=1) {_digits(float(prob.mean()))}, prevalence"
+    return _Reply(answer, f"{because}; {means} {_digits(prevalence)}")
+
+
+def _line_number(row: ScoreRow) -> str:
+    return "undefined" if math.isnan(row.value) else _interval(row, ".2f")
+
+
 def _intervals_cover(results: Results, items: str) -> _Reply:
     row = _row(results, "coverage", items)
     if row is None or row.entry is None or row.entry.aim is None:
@@ -329,6 +386,23 @@ def _neighbour_errors_found(results: Results, items: str) -> _Reply:
     return _Reply(answer, f"{because}{_others(results, row)}")
 
 
+def _classes_survive(results: Results, items: str) -> _Reply:
+    """Answer by the accuracy and by the errors that decide whether it is calibrated.
+
+    The class-wise error of more than two classes is named only where it decides.
+    """
+    classes = _classes(results)
+    error = ("classwise_ece", "ECE of P(y=1)") if classes == 2 else ("ece", "ECE")
+    reply = _survives("accuracy", "accuracy", error)(results, items)
+    rows = [_row(results, "classwise_ece", subset) for subset in SIDE_BY_SIDE]
+    if classes in (None, 2) or any(row is None or math.isnan(row.low) for row in rows):
+        return reply
+    cut = 2.0 * MARGIN / classes
+    joined = _with_error(reply, results, "classwise_ece", "class-wise ECE", cut)
+    joined = joined._replace(because=f"{joined.because}; cut {_digits(cut)}")
+    return reply if joined.answer == reply.answer else joined
+
+
 def _survives(score: str, label: str, error: tuple[str, str] | None = None) -> _Rule:
     """Return the rule that asks whether a score falls by no more than the margin.
 
@@ -351,14 +425,16 @@ def _survives(score: str, label: str, error: tuple[str, str] | None = None) -> _
     return rule
 
 
-def _with_error(reply: _Reply, results: Results, score: str, label: str) -> _Reply:
-    """Return `reply`, changed if an error rises by more than the margin."""
+def _with_error(
+    reply: _Reply, results: Results, score: str, label: str, cut: float = MARGIN
+) -> _Reply:
+    """Return `reply`, changed if an error rises by more than the cut."""
     before, after = (_row(results, score, s) for s in SIDE_BY_SIDE)
     if before is None or after is None:
         return reply
     rise = difference_of_samples(after, before)
-    answer = _all_of(reply.answer, _compare(rise, MARGIN, above=False))
-    form = _apart((rise.low, rise.high), (MARGIN,))
+    answer = _all_of(reply.answer, _compare(rise, cut, above=False))
+    form = _apart((rise.low, rise.high), (cut,))
     change = f"{label} {before.value:.2f} → {after.value:.2f}"
     change += f" ({_change(rise.low, rise.high, form)})"
     return _Reply(answer, f"{reply.because}, {change}")
@@ -480,9 +556,9 @@ def _change(low: float, high: float, form: str) -> str:
 _RULES: Mapping[str, Mapping[Question, _Rule]] = {
     "classification": {
         "accurate": _classes_accurate,
-        "calibrated": _small_error("ece", "ECE"),
+        "calibrated": _probabilities_calibrated,
         "finds_errors": _finds_errors({}, "accuracy"),
-        "survives_shift": _survives("accuracy", "accuracy", ("ece", "ECE")),
+        "survives_shift": _classes_survive,
     },
     "regression": {
         "accurate": _values_accurate,

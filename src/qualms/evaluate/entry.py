@@ -56,6 +56,8 @@ class Entry:
     ranked together."""
     name: str = ""
     """The label `score` of its result; '' for the name of the function."""
+    title: str = ""
+    """What tables call it; '' for the label of the function."""
     as_published: float = float("nan")
     """The score by the rule of a paper's released code; nan if that has none."""
     why: str = ""
@@ -76,6 +78,11 @@ class Entry:
     def score_name(self) -> str:
         """The label `score` of its result."""
         return self.name or self.score.__name__
+
+    @property
+    def label(self) -> str:
+        """What tables call it."""
+        return self.title or about(self.score).label
 
     @property
     def uncertainty(self) -> Array | None:

@@ -26,6 +26,7 @@ from qualms.scores import Better
 COMPARED = frozenset(
     {
         *("accuracy", "balanced_accuracy", "auroc", "nll", "brier", "ece", "aurc"),
+        "classwise_ece",
         *("called_share", "sensitivity", "specificity", "ppv", "npv"),
         *("set_coverage", "set_size", "coverage", "interval_length", "mae"),
         *("crps_gaussian", "dice", "macro_dice", "recall_at_1", "r_auroc"),

@@ -64,24 +64,40 @@ def score_hint(name: str, available: Collection[str]) -> str:
     return suggest(meant[0] if meant else plain, available)
 
 
+TWO_CLASSES = "two classes"
+"""The kind of files of two classes, whose calibration is that of P(y=1)."""
+_ORDER = (MainScore("aurc", beside=True), MainScore("risk_at_coverage"))
+_SETS = (MainScore("set_coverage"), MainScore("set_size"), MainScore("ood_auroc"))
 _CONFORMAL = {"interval": "conformal"}
 _PATCH = {"aggregation": PATCH}
 MAIN: Mapping[str, Sequence[MainScore]] = {
     "classification": (
         MainScore("accuracy"),
         MainScore("balanced_accuracy"),
-        MainScore("auroc"),
         MainScore("macro_auroc"),
         MainScore("nll"),
+        MainScore("expected_nll"),
         MainScore("ece"),
-        MainScore("aurc", beside=True),
-        MainScore("risk_at_coverage"),
-        MainScore("set_coverage"),
-        MainScore("set_size"),
-        MainScore("ood_auroc"),
+        MainScore("classwise_ece"),
+        *_ORDER,
+        *_SETS,
         MainScore("brier"),
         MainScore("mcc"),
         MainScore("macro_f1"),
+    ),
+    TWO_CLASSES: (
+        MainScore("accuracy"),
+        MainScore("auroc"),
+        MainScore("nll"),
+        MainScore("expected_nll"),
+        MainScore("classwise_ece"),
+        MainScore("calibration_intercept"),
+        MainScore("calibration_slope"),
+        *_ORDER,
+        *_SETS,
+        MainScore("balanced_accuracy"),
+        MainScore("brier"),
+        MainScore("mcc"),
     ),
     "regression": (
         MainScore("mae"),
@@ -131,11 +147,18 @@ MAIN: Mapping[str, Sequence[MainScore]] = {
 
 GROUPED: Mapping[str, Sequence[str]] = {
     "classification": ("accuracy", "nll", "ece", "aurc"),
+    TWO_CLASSES: ("accuracy", "nll", "classwise_ece", "aurc"),
     "regression": ("mae", "crps_gaussian", "coverage", "interval_length"),
     "segmentation": ("macro_dice", "dice", "ged", "stated_ace", "aurc"),
     "embedding": ("recall_at_1", "r_auroc"),
 }
-"""Scores shown for every group."""
+"""Scores shown for every group, by the kind of file."""
+
+
+def kind_of_file(task: str, rows: Sequence[ScoreRow]) -> str:
+    """Return the key of `MAIN` and `GROUPED` for a file with these rows."""
+    two = any(row.score == "calibration_intercept" for row in rows)
+    return TWO_CLASSES if two else task
 
 
 def main_kinds(
@@ -149,7 +172,7 @@ def main_kinds(
     """
     outside = [MainScore(name) for name in names("scores")]
     chosen: dict[Kind, None] = {}
-    for main in MAIN[task]:
+    for main in MAIN[kind_of_file(task, rows)]:
         kinds = _kinds(main, rows, uncertainty)
         new = [kind for kind in kinds if kind not in chosen]
         chosen |= dict.fromkeys(new[: SHOWN - len(chosen)])

@@ -17,7 +17,7 @@ from qualms.evaluate._ranking import PairDifference, pair_differences
 from qualms.evaluate._results import Results
 from qualms.evaluate.entry import Entry, ScoreOptions
 from qualms.labels import Labels
-from qualms.scores import Better, about
+from qualms.scores import Better
 
 
 class PairedDifference(NamedTuple):
@@ -116,7 +116,7 @@ def paired_score(
     """Return the record of the differences in a column."""
     return PairedScore(
         labels=labels,
-        label=about(entry.score).label,
+        label=entry.label,
         better=entry.better,
         values=values,
         differences=tuple(

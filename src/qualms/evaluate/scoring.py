@@ -16,6 +16,7 @@ from qualms.evaluate._declared_scores import with_declared_scores
 from qualms.evaluate._estimates import Estimated, estimated
 from qualms.evaluate._estimators import Estimator, estimator_arrays
 from qualms.evaluate._interval_kinds import with_shared_kind
+from qualms.evaluate._repeated import repeated_rows
 from qualms.evaluate._results import Results
 from qualms.evaluate._validation import check_validation
 from qualms.evaluate._verdict import verdict_of
@@ -174,9 +175,9 @@ def _scored(
     shared_val: bool = False,
 ) -> Results:
     require_subset(predictions, options.subset)
-    notes: tuple[str, ...] = ()
+    notes = repeated_rows(predictions)
     if val is not None:
-        notes = check_validation(predictions, val, force=force_val, shared=shared_val)
+        notes += check_validation(predictions, val, force=force_val, shared=shared_val)
     if options.by_group:
         left_out = ungrouped_notes(predictions)
         bare = not left_out and not group_arrays(predictions)
@@ -251,7 +252,7 @@ def _row(estimate: Estimated) -> ScoreRow:
     record = about(entry.score)
     return ScoreRow(
         score=entry.score.__name__,
-        label=record.label,
+        label=entry.label,
         subset=entry.subset,
         settings=entry.settings,
         better=record.better,

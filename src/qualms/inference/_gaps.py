@@ -15,7 +15,8 @@ from scipy import sparse
 from qualms.arrays import Array, Index
 from qualms.inference._design import Design
 from qualms.inference._shares import student_quantile
-from qualms.scores.influence import BinGaps, SmoothGaps
+from qualms.scores.calibration import bin_by_class
+from qualms.scores.influence import BinGaps, ClassGaps, SmoothGaps
 from qualms.scores.smoothing import crossings, on_grid
 
 REPLICATES = 1_000
@@ -29,7 +30,10 @@ FEW_CLUSTERS, CLUSTERED_SHARE = 100, 0.5
 """The same for clusters, which leave most bins with the items of a few."""
 HALVINGS = 14
 INVERTED = "inversion: sizes of the gaps that, with noise, give the observed error"
+BLOCK = 1 << 16
+"""Items whose bins of all classes are in memory at a time."""
 NORM_BOUND = "norm bound: the error less that of the noise, and plus its spread"
+CLASS_BOUND = f"the error less that of the noise; above, {INVERTED}"
 
 
 def covariance(gaps: BinGaps, design: Design) -> Array:
@@ -107,19 +111,26 @@ def bin_ends(gaps: BinGaps, design: Design, level: float) -> tuple[float, float]
     whole = filled(design, len(gaps.cell))
     noise = covariance(gaps, whole)
     if whole.cluster is not None:
-        if whole.units() < FEW_CLUSTERS:
-            level = 1.0 - CLUSTERED_SHARE * (1.0 - level)
-        # The covariance over few clusters is itself uncertain.
-        freedom = (whole.units() - 1) / 2.0
         along = whole.spread(gaps.own * np.sign(_cell_gaps(gaps))[gaps.cell])
-        if along.variance > 0.0:
-            freedom = min(along.freedom, freedom)
-        normal = student_quantile(level, math.inf)
-        noise *= (student_quantile(level, freedom) / normal) ** 2
+        freedom = along.freedom if along.variance > 0.0 else math.inf
+        noise, level = _over_clusters(noise, whole.units(), level, freedom)
     if gaps.tilt is not None and whole.units() < FEW_NESTED:
         level = 1.0 - NESTED_SHARE * (1.0 - level)
     low, high = inverted_ends(gaps.total, noise, level)
     return low * gaps.factor, min(1.0, high * gaps.factor)
+
+
+def _over_clusters(
+    noise: Array, clusters: int, level: float, freedom: float = math.inf
+) -> tuple[Array, float]:
+    """Return a covariance, which is itself uncertain over few clusters, and the level.
+
+    It has no more than `freedom` degrees of freedom.
+    """
+    if clusters < FEW_CLUSTERS:
+        level = 1.0 - CLUSTERED_SHARE * (1.0 - level)
+    quantile = student_quantile(level, min(freedom, (clusters - 1) / 2.0))
+    return noise * (quantile / student_quantile(level, math.inf)) ** 2, level
 
 
 def _cell_gaps(gaps: BinGaps) -> Array:
@@ -190,6 +201,65 @@ def _sought(
         else:
             high = middle
     return (low + high) / 2.0 * scale
+
+
+def gap_ends(
+    gaps: BinGaps | ClassGaps | SmoothGaps, design: Design, level: float
+) -> tuple[float, float]:
+    """Return the ends of the interval of an error that sums gaps of any kind."""
+    if isinstance(gaps, BinGaps):
+        return bin_ends(gaps, design, level)
+    if isinstance(gaps, ClassGaps):
+        return class_ends(gaps, design, level)
+    return smooth_ends(gaps, design, level)
+
+
+def class_ends(gaps: ClassGaps, design: Design, level: float) -> tuple[float, float]:
+    """Return the ends of the interval of an error that is a mean over classes.
+
+    Most of its bins hold noise alone, which inversion mistakes for gaps. So the lower
+    end is by the triangle inequality.
+    """
+    whole = filled(design, len(gaps.target))
+    total, noise = _class_noise(gaps, whole)
+    if whole.cluster is not None:
+        noise, level = _over_clusters(noise, whole.units(), level)
+    tail = (1.0 - level) / 2.0
+    alone = np.abs(_noise(noise)).sum(axis=1)
+    low = float(np.abs(total).sum()) - float(np.quantile(alone, 1.0 - tail))
+    _, high = inverted_ends(total, noise, level)
+    classes = gaps.probs.shape[1]
+    return max(0.0, low) / classes, min(2.0, high) / classes
+
+
+def _class_noise(gaps: ClassGaps, design: Design) -> tuple[Array, Array]:
+    """Return the gaps (cells,) of all classes and their covariance (cells, cells)."""
+    items, classes = gaps.probs.shape
+    sample = np.zeros(items, np.int64)
+    if design.sample is not None:
+        sample = np.unique(design.sample, return_inverse=True)[1]
+    size = np.bincount(sample)
+    cells = gaps.bins * classes
+    total, gram = np.zeros((len(size), cells)), np.zeros((cells + len(size),) * 2)
+    step = BLOCK if design.cluster is None else items  # clusters may lie anywhere
+    for start in range(0, items, step):
+        part = slice(start, start + step)
+        own = -gaps.probs[part]
+        own[np.arange(len(own)), gaps.target[part]] += 1.0
+        cell, own = bin_by_class(gaps.probs[part], gaps.bins), own / items
+        unit = np.arange(len(own)) if design.cluster is None else design.cluster
+        np.add.at(total, (sample[part, None], cell), own)
+        # A unit contributes its gaps, and the number of its items of each sample.
+        value = np.concatenate([own.ravel(), np.ones(len(own))])
+        row = np.concatenate([np.repeat(unit, classes), unit])
+        column = np.concatenate([cell.ravel(), cells + sample[part]])
+        shape = int(unit.max()) + 1, len(gram)
+        sums = sparse.coo_array((value, (row, column)), shape=shape).tocsr()
+        gram += (sums.T @ sums).toarray()
+    weight = np.concatenate([np.eye(cells), -total / size[:, None]])
+    units = design.units()
+    covariance = weight.T @ gram @ weight * (units / max(units - 1, 1))
+    return total.sum(axis=0), covariance
 
 
 def smooth_ends(gaps: SmoothGaps, design: Design, level: float) -> tuple[float, float]:

@@ -19,11 +19,11 @@ from numpy.typing import ArrayLike
 from qualms.arrays import Array, Index
 from qualms.inference._design import LEAST_FREEDOM, Design, Spread
 from qualms.inference._gaps import (
+    CLASS_BOUND,
     INVERTED,
     NORM_BOUND,
-    bin_ends,
     filled,
-    smooth_ends,
+    gap_ends,
 )
 from qualms.inference._seeds import far_seeds, few_seeds, reach, seed_spread
 from qualms.inference._shares import (
@@ -40,6 +40,7 @@ from qualms.inference._shift import shift_ends
 from qualms.scores import about
 from qualms.scores.influence import (
     BinGaps,
+    ClassGaps,
     Exceedance,
     Influence,
     RareErrors,
@@ -217,10 +218,8 @@ def _constructed(
 ) -> tuple[float, float]:
     """Return the ends of the interval that the influence's `construction` gives."""
     match influence.construction:
-        case BinGaps() as gaps:
-            return bin_ends(gaps, design, level)
-        case SmoothGaps() as gaps:
-            return smooth_ends(gaps, design, level)
+        case BinGaps() | ClassGaps() | SmoothGaps() as gaps:
+            return gap_ends(gaps, design, level)
         case Strata() as strata:
             return strata_ends(strata, design, level)
         case Exceedance() as exceedance:
@@ -250,6 +249,8 @@ def _construction_words(repeats: Sequence[Influence]) -> str:
     match influence.construction:
         case BinGaps():
             return INVERTED
+        case ClassGaps():
+            return CLASS_BOUND
         case SmoothGaps():
             return NORM_BOUND
         case Strata() as strata:

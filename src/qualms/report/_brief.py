@@ -11,7 +11,7 @@ from qualms.evaluate import (
     with_main_scores,
     with_shown_items,
 )
-from qualms.evaluate.main_scores import GROUPED
+from qualms.evaluate.main_scores import GROUPED, kind_of_file
 from qualms.evaluate.rows import QUESTIONS, Question
 from qualms.evaluate.subsets import (
     group_array,
@@ -130,7 +130,11 @@ def _lined(
 def _by_group(result: Results, rows: Sequence[ScoreRow]) -> Table:
     """Return a table with a line for each group, and the main scores as columns."""
     first = {row.score: row for row in reversed(rows)}
-    shown = [first[score] for score in GROUPED[result.task] if score in first]
+    shown = [
+        first[score]
+        for score in GROUPED[kind_of_file(result.task, rows)]
+        if score in first
+    ]
     by_key = {(row.subset, row.score, row.detail): row for row in rows}
     names = dict.fromkeys(row.subset for row in rows)
     divided = {subset_kind(subset) for subset in names} != {"all"}

@@ -102,8 +102,7 @@ def _body(table: Table, places: list[int]) -> Iterator[str]:
 
 
 def _cell(table: Table, line: TableLine, place: int) -> str:
-    cell, column = table.shown(place, line), table.columns[place]
-    decimals = column.decimals
+    cell, decimals = table.shown(place, line), table.decimals(place, line)
     spread = cell.spread if cell.seeds is None else math.nan
     number = text(cell.text or with_spread(cell.mean, spread, decimals))
     if cell.best:

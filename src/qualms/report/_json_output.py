@@ -25,7 +25,7 @@ from qualms.inference import Bounded
 from qualms.labels import labels_text
 from qualms.report._csv_files import write_records
 
-JSON_FORMAT = 4
+JSON_FORMAT = 5
 
 
 def to_json(scored: Scored) -> dict[str, Any]:
@@ -122,6 +122,7 @@ def _row(row: ScoreRow) -> dict[str, Any]:
         "why": row.why,
         "method": row.method,
         "no_interval": row.no_interval,
+        "aim": None if row.entry is None else row.entry.aim,
     }
 
 

@@ -9,6 +9,8 @@ from qualms.evaluate.subsets import group_array, is_group, subset_label
 from qualms.labels import labels_text
 from qualms.report.table import Column, Table, TableCell, TableLine
 
+ON_LOGITS = "calibration_intercept", "calibration_slope"
+"""Scores whose numbers lie on both sides of 0, and are wide with more decimals."""
 ARROW = {"higher": "↑", "lower": "↓", "neither": " "}
 
 
@@ -148,6 +150,7 @@ def score_line(
             for row, name in zip(rows, names or [""] * len(rows), strict=True)
         ),
         section=subset_label(first.subset) if sections else "",
+        decimals=2 if first.score in ON_LOGITS else None,
         keys={
             "score": first.score,
             "subset": first.subset,

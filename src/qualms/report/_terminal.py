@@ -281,7 +281,7 @@ def _rows(
     table: Table, line: TableLine, place: int, *, beside: bool, marked: bool
 ) -> list[str]:
     """Return the rows of one cell: ours, its interval, the published number."""
-    cell, decimals = table.shown(place, line), table.columns[place].decimals
+    cell, decimals = table.shown(place, line), table.decimals(place, line)
     interval = interval_text(cell, decimals)
     number = cell.text or digits(cell.mean, decimals)
     if not interval and not cell.text:

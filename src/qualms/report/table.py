@@ -108,6 +108,8 @@ class TableLine:
     """True if the paper does not have it."""
     keys: Mapping[str, Any] = field(default_factory=dict)
     """Labels of its results, for the CSV file."""
+    decimals: int | None = None
+    """Of its numbers; None for those of the column."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +181,11 @@ class Table:
         """Return the head of each column group, and the places below it, in order."""
         groups = groupby(places, key=lambda place: self.columns[place].group)
         return [(head, list(members)) for head, members in groups]
+
+    def decimals(self, place: int, line: TableLine) -> int | None:
+        """Return the decimals of a cell; None for four significant digits."""
+        own = self.columns[place].decimals
+        return own if line.decimals is None else line.decimals
 
     def sections(self) -> list[tuple[str, list[TableLine]]]:
         """Return the title of each section with its lines, in order."""

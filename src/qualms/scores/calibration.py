@@ -1,8 +1,9 @@
 """Calibration: is a prediction with confidence 80 % right in 80 % of the cases?
 
 The scores compare the probability of the predicted class, the confidence, with how
-often that class is right (`classwise_ece` does so for every class). `probs` is P(y=1)
-of shape (N,), class probabilities (N, C) or draws (M, N, C), which are averaged.
+often that class is right (`classwise_ece` does so for every class, so that for two
+classes it is about P(y=1)). `probs` is P(y=1) of shape (N,), class probabilities (N, C)
+or draws (M, N, C), which are averaged.
 """
 
 import dataclasses
@@ -17,6 +18,7 @@ from qualms.scores.arguments import BLOCK, labelled, top_label
 from qualms.scores.influence import (
     CLUSTERS_OF_GAPS,
     BinGaps,
+    ClassGaps,
     Influence,
     SmoothGaps,
     undefined,
@@ -37,13 +39,21 @@ __all__ = [
 ROUNDING = 1e-12
 """Largest gap of a bin that rounding alone may leave."""
 ITEMS_PER_BIN = 30
-"""Items per bin that bins of equal mass, and of one class, need on average."""
+"""Items per bin that bins of equal mass need on average."""
+FEWEST_PER_BIN = 10
+"""Items per bin that bins of P(y=1) need on average."""
+MOST_CLASSES = 20
+"""Most classes for which the class-wise error has an interval."""
 TOO_WIDE = "the interval of the smooth error is too wide where items stand in clusters"
 FEWEST_COMPARED = 30
 FEW_GAPS = f"calibration errors of fewer than {FEWEST_COMPARED} items are not compared"
 MANY_BINS = (
-    "with more than two classes no interval of the class-wise error was found that "
-    "holds: most of its bins are nearly empty"
+    f"the class-wise error of more than {MOST_CLASSES} classes has no interval: most of"
+    " its bins are nearly empty"
+)
+NEARLY_EMPTY = (
+    "class-wise errors of more than two classes are not compared: most of their bins"
+    " are nearly empty"
 )
 
 
@@ -101,7 +111,8 @@ def _adaptive_ece_influence(
     cells = np.empty(items, np.int64)
     cells[order] = np.repeat(cell, np.diff(start))
     gaps = _of_gaps(BinGaps(cells, gap, total, shares=shares))
-    return _with_filled_bins(_of_rare_errors(gaps, right, confidence), items, bins)
+    gaps = _of_rare_errors(gaps, right, confidence)
+    return _with_filled_bins(gaps, items, bins, ITEMS_PER_BIN)
 
 
 def _shared_cells(start: Index, edges: Array) -> tuple[Index, Array]:
@@ -122,11 +133,13 @@ def _shared_cells(start: Index, edges: Array) -> tuple[Index, Array]:
     return cell, np.concatenate([np.eye(bins), shares])
 
 
-def _with_filled_bins(influence: Influence, items: int, bins: int) -> Influence:
+def _with_filled_bins(
+    influence: Influence, items: int, bins: int, per_bin: int
+) -> Influence:
     """Return `influence`, without an interval if bins are nearly empty."""
-    if items >= ITEMS_PER_BIN * bins:
+    if items >= per_bin * bins:
         return influence
-    reason = f"no interval holds with fewer than {ITEMS_PER_BIN * bins} items"
+    reason = f"no interval holds with fewer than {per_bin * bins} items"
     return dataclasses.replace(influence, reason=f"{reason} in {bins} bins")
 
 
@@ -158,8 +171,10 @@ def _classwise_ece_influence(
     checked, truth = labelled(probs, target)
     items, classes = checked.shape
     value = classwise_ece(checked, truth, bins=bins)
-    if classes > 2:
+    if classes > MOST_CLASSES:
         return undefined(MANY_BINS, value=value)
+    if classes > 2:
+        return _of_classes(value, checked, truth, bins)
     # The gap of one class is minus that of the other, except for items on an edge, so
     # the bins of class 1 are enough.
     cell = equal_width_bin(checked[:, 1], bins)
@@ -170,7 +185,36 @@ def _classwise_ece_influence(
     chosen = checked[:, 1] > 0.5
     confidence = np.maximum(checked[:, 1], 1.0 - checked[:, 1])
     mirrored = _of_rare_errors(mirrored, truth == chosen, confidence)
-    return _with_filled_bins(mirrored, items, bins)
+    if not isinstance(mirrored.construction, BinGaps):
+        return mirrored
+    return _with_filled_bins(mirrored, items, bins, FEWEST_PER_BIN)
+
+
+def _of_classes(value: float, probs: Array, target: Index, bins: int) -> Influence:
+    """Return the influence on the class-wise error of more than two classes."""
+    classes = probs.shape[1]
+    influence = Influence(
+        value=value,
+        values=None,
+        scale="linear",
+        construction=ClassGaps(probs, target, bins),
+        fewest_clusters=CLUSTERS_OF_GAPS,
+    )
+    confidence, right = top_label(probs, target)
+    stated_errors = float(1.0 - confidence.mean())
+
+    def ends(_least: float, most: float) -> tuple[float, float]:
+        # Stated and true probabilities differ by no more than both miss of the
+        # predicted class, in half of the sum over classes.
+        return 0.0, 2.0 / classes * min(1.0, stated_errors + most)
+
+    bounded = with_rare_errors(influence, ~right, ends)
+    return dataclasses.replace(bounded, uncompared=NEARLY_EMPTY)
+
+
+def bin_by_class(probs: Array, bins: int) -> Index:
+    """Return the bin of each probability (N, C), numbered over all classes."""
+    return equal_width_bin(probs, bins) + bins * np.arange(probs.shape[1])
 
 
 @as_score(label="Class-wise ECE", better="lower", influence=_classwise_ece_influence)
@@ -189,7 +233,7 @@ def classwise_ece(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> flo
     step = max(1, BLOCK // classes)
     for start in range(0, items, step):
         block, true = checked[start : start + step], truth[start : start + step]
-        index = equal_width_bin(block, bins) + bins * np.arange(classes)
+        index = bin_by_class(block, bins)
         gap = -block
         gap[np.arange(len(true)), true] += 1.0
         per_bin += np.bincount(index.ravel(), gap.ravel(), minlength=len(per_bin))

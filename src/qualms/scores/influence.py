@@ -61,6 +61,17 @@ class BinGaps(NamedTuple):
     """Factor on the sum of absolute gaps that gives the error."""
 
 
+class ClassGaps(NamedTuple):
+    """The mean over classes of an error that sums the gaps of bins of each class."""
+
+    probs: Array
+    """(N, C)"""
+    target: Index
+    """(N,)"""
+    bins: int
+    """Number of bins of each class."""
+
+
 class SmoothGaps(NamedTuple):
     """An error that smooths the residuals of items along their confidence."""
 
@@ -164,6 +175,7 @@ class Influence:
     score, for a score at its best."""
     construction: (
         BinGaps
+        | ClassGaps
         | SmoothGaps
         | Strata
         | Exceedance

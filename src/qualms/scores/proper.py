@@ -20,6 +20,7 @@ from qualms.scores.arguments import (
     FLOOR,
     at_class,
     labelled,
+    mean_probabilities,
     most_probable,
     top_label,
 )
@@ -38,6 +39,8 @@ __all__ = [
     "balanced_accuracy",
     "brier",
     "correct",
+    "expected_brier",
+    "expected_nll",
     "item_brier",
     "item_nll",
     "mcc",
@@ -241,6 +244,91 @@ def brier(probs: ArrayLike, target: ArrayLike) -> float:
     0.44
     """
     return float(item_brier(probs, target).mean())
+
+
+def item_expected_nll(probs: ArrayLike, target_probs: ArrayLike) -> Array:
+    """Return (N,) the NLL expected of a class that `target_probs` draws."""
+    checked, true = _stated_and_true(probs, target_probs)
+    expected: Array = -np.einsum("nc,nc->n", true, np.log(np.maximum(checked, FLOOR)))
+    return expected
+
+
+def item_expected_brier(probs: ArrayLike, target_probs: ArrayLike) -> Array:
+    """Return (N,) the Brier score expected of a class that `target_probs` draws."""
+    checked, true = _stated_and_true(probs, target_probs)
+    off: Array = checked - true
+    spread = 1.0 - np.einsum("nc,nc->n", true, true)
+    expected: Array = np.einsum("nc,nc->n", off, off) + spread
+    return expected
+
+
+def _expected_nll_influence(probs: ArrayLike, target_probs: ArrayLike) -> Influence:
+    checked, true = _stated_and_true(probs, target_probs)
+    if _certain(true):
+        return _nll_influence(checked, most_probable(true))
+    return mean_influence(item_expected_nll(checked, true))
+
+
+def _expected_brier_influence(probs: ArrayLike, target_probs: ArrayLike) -> Influence:
+    checked, true = _stated_and_true(probs, target_probs)
+    if _certain(true):
+        return _brier_influence(checked, most_probable(true))
+    return mean_influence(item_expected_brier(checked, true), about=about(brier))
+
+
+def _certain(true: Array) -> bool:
+    """Return whether every item has one class, so that few may be wrong."""
+    return bool((true.max(axis=1) == 1.0).all())
+
+
+@as_score(
+    label="Expected NLL", better="lower", high=34.54, influence=_expected_nll_influence
+)
+def expected_nll(probs: ArrayLike, target_probs: ArrayLike) -> float:
+    """Return the mean NLL of classes drawn from the distributions `target_probs`.
+
+    `target_probs` (N, C) is the true distribution of each item's class, such as the
+    shares of votes; for two classes P(y=1) (N,) as well. It is the cross-entropy, and
+    least, the entropy of `target_probs`, where `probs` equals it.
+
+    >>> round(expected_nll([0.5, 0.9], [0.5, 0.5]), 4)
+    0.9486
+    """
+    return float(item_expected_nll(probs, target_probs).mean())
+
+
+@as_score(
+    label="Expected Brier",
+    better="lower",
+    high=2.0,
+    influence=_expected_brier_influence,
+)
+def expected_brier(probs: ArrayLike, target_probs: ArrayLike) -> float:
+    """Return the mean Brier score of classes drawn from `target_probs`.
+
+    The arguments are those of `expected_nll`.
+
+    >>> expected_brier([0.5, 0.9], [0.5, 0.5])
+    0.66
+    """
+    return float(item_expected_brier(probs, target_probs).mean())
+
+
+def _stated_and_true(probs: ArrayLike, target_probs: ArrayLike) -> tuple[Array, Array]:
+    """Return both as checked distributions (N, C)."""
+    checked = mean_probabilities(probs)
+    if np.ndim(target_probs) == 3:
+        raise ValueError(
+            "target_probs must be the distribution of each item, of shape (N, C), got "
+            f"shape {np.shape(target_probs)}"
+        )
+    true = mean_probabilities(target_probs)
+    if true.shape != checked.shape:
+        raise ValueError(
+            f"target_probs must have the shape of the probabilities, {checked.shape}, "
+            f"got {true.shape}"
+        )
+    return checked, true
 
 
 @as_score(

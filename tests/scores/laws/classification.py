@@ -17,6 +17,8 @@ from qualms.scores.proper import (
     balanced_accuracy,
     brier,
     correct,
+    expected_brier,
+    expected_nll,
     mcc,
     nll,
 )
@@ -216,7 +218,24 @@ def of_ranks(score, one_class, value):
     )
 
 
+def distributions(rng, n):
+    return {
+        "probs": rng.dirichlet([0.5] * 4, n),
+        "target_probs": rng.dirichlet([0.5] * 4, n),
+    }
+
+
 CASES = [
+    *(
+        Case(
+            score=score,
+            make=distributions,
+            laws=frozenset({"permutation", "bounds", "empty", "layout", "repeat"})
+            | {"dtype", "nan", "renaming"},
+            classes={"probs": 1, "target_probs": 1},
+        )
+        for score in (expected_nll, expected_brier)
+    ),
     *(
         of_probabilities(score, form, make, axis)
         for score in ONE_CLASS

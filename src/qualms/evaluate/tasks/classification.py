@@ -52,6 +52,8 @@ from qualms.evaluate.subsets import (
 )
 from qualms.inference import Design
 from qualms.predictions import Predictions
+from qualms.scores.arguments import FLOOR, at_class
+from qualms.scores.calibration import MOST_CLASSES
 from qualms.scores.calibration_line import why_no_slope
 from qualms.wording import plural
 
@@ -76,12 +78,21 @@ MANY_MAPPED = 20
 OF_CLASSES = (scores.accuracy, scores.balanced_accuracy, scores.mcc, scores.macro_f1)
 RECALIBRATED = (scores.nll, scores.brier, scores.ece, scores.adaptive_ece)
 """Scores that are also computed for recalibrated probabilities."""
-CALIBRATION = (scores.classwise_ece, scores.smooth_ece)
-ON_LOGITS: Mapping[Callable[..., float], float] = {
-    scores.calibration_slope: 1.0,
-    scores.calibration_intercept: 0.0,
-}
-"""Scores of the calibration line on the logit scale, with their best values."""
+AGAINST_DISTRIBUTION = (scores.expected_nll, scores.expected_brier)
+"""Scores of files with the true distribution of each item's class."""
+DISTRIBUTION_USED = (
+    "target_probs, the true distribution of each item's class, is what expected NLL and"
+    " expected Brier are about; all other scores go by 'target'"
+)
+OF_CLASS_1 = "ECE of P(y=1)"
+"""The class-wise ECE of two classes."""
+OF_GROUPS = "groups have no interval of the class-wise error of more than two classes"
+"""It takes too long where there are many groups."""
+ON_LOGITS = (
+    (scores.calibration_slope, 1.0, "Slope (ideal 1)"),
+    (scores.calibration_intercept, 0.0, "Intercept (ideal 0)"),
+)
+"""Scores of the calibration line on the logit scale: best values, and titles."""
 SHIFT = (
     scores.ood_auroc,
     scores.ood_auprc,
@@ -89,6 +100,9 @@ SHIFT = (
     scores.scod_auroc,
     scores.scod_aurc,
 )
+MOST_CERTAIN, MOST_CLIPPED = 0.01, 0.1
+"""Largest share of items with a probability of 1, and of the NLL of items with 0, that
+need no note."""
 ONE_CLASS = "only one class among these items"
 
 
@@ -100,6 +114,8 @@ class _Classified(NamedTuple):
     correct: NDArray[np.bool_]
     unsure: Mapping[str, Array]
     """Uncertainties by name."""
+    true: Array | None = None
+    """(N, C) true distribution of the class of each item; None if it is not known."""
 
     def at(self, index: Index) -> "_Classified":
         """Return the items at `index`; without a copy if these are all items."""
@@ -110,11 +126,14 @@ class _Classified(NamedTuple):
             self.target[index],
             self.correct[index],
             {name: values[index] for name, values in self.unsure.items()},
+            None if self.true is None else self.true[index],
         )
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays by the names of the parameters that read them."""
         arrays = {"probs": self.probs, "target": self.target}
+        if self.true is not None:
+            arrays["target_probs"] = self.true
         if self.probs.shape[1] == 2:
             yes = self.probs[:, 1]
             arrays |= {"score": yes, "prob": yes, "positive": self.target == 1}
@@ -206,6 +225,7 @@ def classification(
         histograms=tuple(_histograms(everyone, drawn, predictions.get("group"), first)),
         notes=(
             *_notes(predictions, val, fitted),
+            *_saturated(parts.of("all")),
             *_set_notes(known_val, options.alpha),
             *unknown_notes(predictions),
         ),
@@ -219,7 +239,8 @@ def _classified(predictions: Predictions) -> _Classified:
     # A single draw is its own mean, so no second array is made.
     probs = scores.mean_probabilities(draws[0] if len(draws) == 1 else draws)
     correct = scores.predicted_class(probs) == target
-    return _Classified(probs, target, correct, _uncertainties(predictions))
+    true = predictions.get("target_probs")
+    return _Classified(probs, target, correct, _uncertainties(predictions), true)
 
 
 def _uncertainties(predictions: Predictions) -> dict[str, Array]:
@@ -316,11 +337,18 @@ def _plain(parts: _Parts, subset: str) -> Iterator[Entry]:
         several.append(scores.macro_auroc)
     if classes == 2:
         several += (scores.auroc, scores.auprc, scores.average_precision)
-    for score in (*OF_CLASSES, *several, *RECALIBRATED, *CALIBRATION):
+    if parts.of(subset).true is not None:
+        several += AGAINST_DISTRIBUTION
+    for score in (*OF_CLASSES, *several, *RECALIBRATED, scores.smooth_ece):
         yield _plain_entry(score, parts, subset)
-    if classes == 2:
-        for line, aim in ON_LOGITS.items():
-            yield replace(_plain_entry(line, parts, subset), aim=aim)
+    by_class = _plain_entry(scores.classwise_ece, parts, subset)
+    if classes > 2:
+        yield replace(by_class, no_interval=OF_GROUPS if is_group(subset) else "")
+    else:
+        yield replace(by_class, title=OF_CLASS_1)
+        for line, aim, title in ON_LOGITS:
+            entry = _plain_entry(line, parts, subset)
+            yield replace(entry, aim=aim, title=title)
 
 
 def _calibration(
@@ -338,9 +366,11 @@ def _plain_entry(
 ) -> Entry:
     inputs = partial(_plain_inputs, parts, subset)
     entry = _entry(score, inputs, subset, parts.chosen[subset], settings)
-    # With many classes influences take less memory than probabilities.
-    many = parts.of(subset).probs.shape[1] > MANY
-    return with_known_influence(entry) if many else entry
+    # With many classes influences take less memory than probabilities, except that on
+    # the class-wise error, which holds them.
+    classes = parts.of(subset).probs.shape[1]
+    holds = score is scores.classwise_ece and classes <= MOST_CLASSES
+    return with_known_influence(entry) if classes > MANY and not holds else entry
 
 
 def _plain_inputs(parts: _Parts, subset: str) -> dict[str, NDArray[Any]]:
@@ -483,6 +513,8 @@ def _notes(
     predictions: Predictions, val: Predictions | None, fitted: Mapping[str, Fitted]
 ) -> tuple[str, ...]:
     notes = ["risk at coverage keeps the most certain 80 % of the items"]
+    if "target_probs" in predictions.arrays:
+        notes.append(DISTRIBUTION_USED)
     if "cluster" in predictions.arrays:
         clusters = len(np.unique(predictions.arrays["cluster"]))
         units = plural(clusters, "cluster")
@@ -492,6 +524,23 @@ def _notes(
         names, count = ", ".join(fitted), len(known_items(val))
         notes.append(f"{names} fitted on {count} validation items of {val.source}")
     return tuple(notes)
+
+
+def _saturated(items: _Classified) -> Iterator[str]:
+    """Yield a note if probabilities of exactly 0 and 1 decide scores."""
+    certain = float((np.count_nonzero(items.probs, axis=1) == 1).mean())
+    loss = scores.item_nll(items.probs, items.target)
+    # A class that was given 0 costs as much as the floor says.
+    clipped = at_class(items.probs, items.target) <= 0.0
+    part = float(loss[clipped].sum() / max(loss.sum(), FLOOR))
+    if certain > MOST_CERTAIN or part > MOST_CLIPPED:
+        yield (
+            f"{certain:.0%} of the items have a probability of exactly 1, as float16 "
+            f"and few decimals leave it, and {int(clipped.sum())} items give their true"
+            f" class exactly 0, which counts as 1e-15: {part:.0%} of the NLL. Slope and"
+            " intercept of calibration depend on it, too; store probabilities in "
+            "float32, or logits"
+        )
 
 
 def _set_notes(val: Probabilities | None, alpha: float) -> tuple[str, ...]:
