@@ -145,7 +145,7 @@ class Results:
             groups=shown_things(
                 self.groups,
                 self.subsets,
-                what=lambda each: (each.score, each.array, each.detail),
+                what=lambda each: each.array,
             ),
         )
 
