@@ -92,7 +92,7 @@ def student_of(score: float, freedom: float) -> float:
     return math.sqrt(freedom * math.expm1(min(square, 600.0)))
 
 
-class Steps(NamedTuple):
+class Elimination(NamedTuple):
     """Which rows are left out, and the quantiles of their intervals."""
 
     left_out: tuple[int, ...]
@@ -103,7 +103,7 @@ class Steps(NamedTuple):
     """(K,) normal score at the ends of the interval of each row."""
 
 
-def step_down(score: Array, best: int, draws: NullDraws, level: float) -> Steps:
+def step_down(score: Array, best: int, draws: NullDraws, level: float) -> Elimination:
     """Leave out rows (K,) by the `score` of their difference from the best row."""
     rows = len(score)
     order = sorted(range(rows), key=lambda row: (row != best, score[row]))
@@ -128,10 +128,10 @@ def step_down(score: Array, best: int, draws: NullDraws, level: float) -> Steps:
             limit[order[: order.index(row)]] = limit[row]
             break
         left_out.append(row)
-    return Steps(tuple(left_out), p, limit)
+    return Elimination(tuple(left_out), p, limit)
 
 
-def group_of(names: Sequence[str], best: int, steps: Steps) -> ConfidenceSet:
+def group_of(names: Sequence[str], best: int, steps: Elimination) -> ConfidenceSet:
     """Return the rows that are left."""
     gone = tuple(names[row] for row in steps.left_out)
     return ConfidenceSet(

@@ -29,8 +29,8 @@ from qualms.inference._seeds import (
     seed_spread,
 )
 from qualms.inference._step_down import (
+    Elimination,
     NullDraws,
-    Steps,
     group_of,
     normal_score,
     step_down,
@@ -219,7 +219,7 @@ def _least(
     errors: Array,
     seeds: SeedDraws | None,
     level: float,
-) -> tuple[Steps, NullDraws]:
+) -> tuple[Elimination, NullDraws]:
     """Return the rows that leave whichever of the common `errors` is the true one.
 
     The p values and limits are the largest over all errors that are tried; the draws
@@ -227,7 +227,7 @@ def _least(
     """
     best = int(values.argmin())
     p, limit = np.zeros((2, len(values)))
-    every: list[Steps] = []
+    every: list[Elimination] = []
     for error in errors:
         by_row = [row.replicates(float(error)) for row in rows]
         much, little = (np.stack(part, axis=1) for part in zip(*by_row, strict=True))
@@ -252,7 +252,7 @@ def _least(
     gone = tuple(
         row for row in every[-1].left_out if all(row in each.left_out for each in every)
     )
-    return Steps(gone, p, limit), draws
+    return Elimination(gone, p, limit), draws
 
 
 def _noise_range(row: _NoisyRow, errors: Array) -> tuple[float, float]:
