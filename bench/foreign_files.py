@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,8 @@ from qualms.predictions import PredictionsError, read
 from qualms.readers.table import table
 
 CELLS = ["", "1_0", "\u0663", "inf", "nan", "01", "0.5", "\0", '"', "1e999", "a" * 99]
+WRITTEN = Path(__file__).resolve().parents[1] / "tests" / "readers" / "written"
+VOLUMES = ("nnunet/regions", "monai/classes")
 LONGEST = 60.0
 """Seconds after which a call counts as hanging."""
 LONGEST_SENTENCE = 1000
@@ -62,6 +65,9 @@ def whole_files(folder: Path) -> list[Path]:
     labels = {"background": 0, "vessel": 1}
     (maps / "dataset.json").write_text(json.dumps({"labels": labels}))
     (maps / "items.csv").write_text("item,group,cluster\n0,a,p\n1,b,q\n")
+    for name in VOLUMES if find_spec("nibabel") else ():
+        shutil.copytree(WRITTEN / name, folder / name)
+        sources.append(name)
     for path in folder.rglob("*.*"):
         os.utime(path, (0, 0))
     return [*(folder / name for name in sources), maps]
@@ -87,7 +93,8 @@ def damaged(data: bytes, kind: str, rng: np.random.Generator) -> bytes:
 
 def call(source: Path, rng: np.random.Generator) -> str:
     """Damage one file of a source, read it, and put the file back."""
-    files = sorted(source.rglob("*.*")) if source.is_dir() else [source]
+    below = sorted(source.rglob("*.*")) if source.is_dir() else [source]
+    files = [path for path in below if path.is_file()]
     file = files[int(rng.integers(len(files)))]
     kind = str(rng.choice(KINDS if file.suffix in TEXTS else KINDS[:4]))
     before = file.read_bytes()
