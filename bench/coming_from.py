@@ -166,20 +166,20 @@ def ours(arrays: dict[str, np.ndarray]) -> dict[str, object]:
     rng = np.random.default_rng(0)
     orders = [rng.permutation(N) for _ in range(20)]
     unsure = s.entropy(np.stack([1 - prob, prob], 1))
-    aurc = [s.aurc(~right[order], unsure[order]) for order in orders]
-    bounds = arrays["low"], arrays["high"]
+    aurc = [s.aurc(risk=~right[order], uncertainty=unsure[order]) for order in orders]
+    bounds = {"lower": arrays["low"], "upper": arrays["high"]}
     return {
-        "AUROC": s.auroc(prob, target == 1),
-        "average precision": s.average_precision(prob, target == 1),
+        "AUROC": s.auroc(score=prob, positive=target == 1),
+        "average precision": s.average_precision(score=prob, positive=target == 1),
         "Brier, summed over both classes": s.brier(prob, target),
         "log loss": s.nll(prob, target),
         "ECE, 10 bins": s.ece(prob, target, bins=10),
         "AURC over 20 orders of the items": f"{min(aurc):.4f} to {max(aurc):.4f}",
-        "coverage": s.coverage(*bounds, arrays["value"]),
-        "mean width": s.interval_length(*bounds),
-        "shift: AUROC": s.ood_auroc(1 - conf, arrays["shifted"]),
-        "shift: AUPR": s.ood_auprc(1 - conf, arrays["shifted"]),
-        "shift: FPR95": s.ood_fpr95(1 - conf, arrays["shifted"]),
+        "coverage": s.coverage(**bounds, target=arrays["value"]),
+        "mean width": s.interval_length(**bounds),
+        "shift: AUROC": s.ood_auroc(uncertainty=1 - conf, shifted=arrays["shifted"]),
+        "shift: AUPR": s.ood_auprc(uncertainty=1 - conf, shifted=arrays["shifted"]),
+        "shift: FPR95": s.ood_fpr95(uncertainty=1 - conf, shifted=arrays["shifted"]),
     }
 
 

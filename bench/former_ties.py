@@ -20,7 +20,10 @@ def former_ties(
     p = np.array(
         [
             paired_difference(
-                samples[name], samples[best], values[name], values[best]
+                a_samples=samples[name],
+                b_samples=samples[best],
+                a_value=values[name],
+                b_value=values[best],
             ).p
             for name in rivals
         ]

@@ -118,7 +118,9 @@ def neighbours(sizes, device):
     del centre
     rows, target = rows.to(device), target.to(device)
     uncertainty = np.random.default_rng(0).random(sizes.items)
-    weighted_auroc(np.arange(4.0), np.eye(4)[0], np.eye(4)[1])  # compiled before
+    weighted_auroc(
+        score=np.arange(4.0), positive_weight=np.eye(4)[0], negative_weight=np.eye(4)[1]
+    )  # compiled before
     tile, repeats = (8192, 5) if device == "cuda" else (512, 1)
 
     def scored():
@@ -126,7 +128,9 @@ def neighbours(sizes, device):
             hits = find_nearest(rows, target).hits.cpu().numpy()
         else:  # as `qualms score` does
             hits = retrieval_hits(rows.numpy(), target.numpy())
-        return hits.mean(), weighted_auroc(uncertainty, 1 - hits, hits)
+        return hits.mean(), weighted_auroc(
+            score=uncertainty, positive_weight=1 - hits, negative_weight=hits
+        )
 
     memory(device)
     held = rows.nbytes / 2**30

@@ -131,7 +131,10 @@ def main() -> None:
     for name, values in own.items():
         size = np.abs(theirs[name]).max()
         gap = np.abs(values - theirs[name]).max() / size
-        both = auroc(theirs[name].astype(float), unlike), auroc(values, unlike)
+        both = (
+            auroc(score=theirs[name].astype(float), positive=unlike),
+            auroc(score=values, positive=unlike),
+        )
         print(f"{name}: AUROC {both[0]:.6f}, {both[1]:.6f}; gap {gap:.1e}")
     print(f"{STORED.name}: {STORED.stat().st_size} bytes")
 

@@ -168,7 +168,7 @@ def answers(repetitions) -> list[list[str]]:
         "specificity": (~called)[~many["positive"]].mean(),
     }
     curve = scores.sensitivity_at_specificity(
-        many["prob"], many["positive"], specificity=0.8
+        score=many["prob"], positive=many["positive"], specificity=0.8
     )
     at_curve = {"sensitivity": curve, "specificity": 0.8}
     lines = []
@@ -286,8 +286,17 @@ def sets(repetitions) -> list[list[str]]:
         group = np.repeat([0, 1], [n // 2, n - n // 2])
         scale = np.where(group == 0, 1.0, 3.0)
         zeros, target, other = np.zeros(n), *(rng.normal(size=(2, n)) * scale)
-        by_group = scores.mondrian_offset(zeros, zeros, target, group, group, alpha=0.1)
-        alone = scores.conformal_offset(zeros, zeros, target, alpha=0.1)
+        by_group = scores.mondrian_offset(
+            lower=zeros,
+            upper=zeros,
+            target=target,
+            group=group,
+            test_group=group,
+            alpha=0.1,
+        )
+        alone = scores.conformal_offset(
+            lower=zeros, upper=zeros, target=target, alpha=0.1
+        )
         for number in (0, 1):
             own = group == number
             note(f"intervals, group {number + 1}", np.abs(other)[own] <= alone)

@@ -25,6 +25,7 @@ from qualms.inference import (
     referral_influence,
     sampling_design,
 )
+from qualms.scores.arguments import called_in_order
 from qualms.scores.retrieval import retrieved
 
 Items = dict[str, np.ndarray]
@@ -334,7 +335,9 @@ def conformal(label: str, score: Any, *, share: bool = False):
 
     def truth(items: Items) -> float:
         test, val = parts(items)
-        return score(*at(test, scores.conformal_offset(*val, alpha=0.1)))
+        return score(
+            *at(test, called_in_order(scores.conformal_offset, *val, alpha=0.1))
+        )
 
     return Case(label, interval, truth, share)
 

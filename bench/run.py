@@ -165,7 +165,7 @@ def single_scores() -> list[Line]:
     prob, target, _ = binary()
     p, y = torch.from_numpy(prob), torch.from_numpy(target)
     ours, theirs, sk = best(
-        lambda: scores.auroc(prob, target),
+        lambda: scores.auroc(score=prob, positive=target),
         lambda: binary_auroc(p, y),
         lambda: sklearn.metrics.roc_auc_score(target, prob),
         repeats=15,
@@ -252,7 +252,8 @@ def crps() -> list[Line]:
     draws, target = rng.standard_normal((100, 5000)), rng.standard_normal(5000)
     preds, truth = torch.from_numpy(draws.T.copy()), torch.from_numpy(target)
     ours, theirs = best(
-        lambda: scores.crps_ensemble(draws, target), lambda: torch_crps(preds, truth)
+        lambda: scores.crps_ensemble(draws=draws, target=target),
+        lambda: torch_crps(preds, truth),
     )
     return [
         Line(
@@ -270,8 +271,8 @@ def ged() -> list[Line]:
     rng = np.random.default_rng(0)
     draws = (rng.random((10, 64, 64, 64)) < 0.2).astype(np.uint8)
     raters = (rng.random((4, 64, 64, 64)) < 0.2).astype(np.uint8)
-    (ours,) = best(lambda: scores.ged(draws, raters))
-    memory = peak_mb(lambda: scores.ged(draws, raters))
+    (ours,) = best(lambda: scores.ged(draws=draws, raters=raters))
+    memory = peak_mb(lambda: scores.ged(draws=draws, raters=raters))
     return [
         Line(
             "GED, 64^3, 10 draws x 4 raters",

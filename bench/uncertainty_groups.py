@@ -94,9 +94,11 @@ def uncertainties_of(cell, better, rng):
 def entry_of(values, shifted, name):
     return Entry(
         score=scores.ood_auroc,
-        value=scores.ood_auroc(values, shifted),
+        value=scores.ood_auroc(uncertainty=values, shifted=shifted),
         index=np.arange(len(values)),
-        influence=partial(influence_of, scores.ood_auroc, values, shifted),
+        influence=partial(
+            influence_of, scores.ood_auroc, uncertainty=values, shifted=shifted
+        ),
         settings={"uncertainty": name},
     )
 

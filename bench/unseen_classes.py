@@ -46,7 +46,12 @@ def intervals(embedding, target, uncertainty):
     about = scores.about(scores.recall_at_1)
     influences = {
         "R@1": mean_influence(hits, about=about),
-        "R-AUROC": influence_of(scores.weighted_auroc, uncertainty, 1 - hits, hits),
+        "R-AUROC": influence_of(
+            scores.weighted_auroc,
+            score=uncertainty,
+            positive_weight=1 - hits,
+            negative_weight=hits,
+        ),
     }
     for score, influence in influences.items():
         for name, cluster in designs.items():

@@ -178,8 +178,20 @@ SCORE = (
         "target must lie in 0..2",
     ),
     _python(
+        "calls a score in the order of scikit-learn",
+        lambda: str(qualms.scores.ppv(made.TARGET == 1, made.TARGET == 2)),
+        "refused",
+        "ppv(called=y_pred, positive=y_true)",
+    ),
+    _python(
+        "passes labels first and probabilities second",
+        lambda: str(qualms.scores.ece(made.TARGET == 1, made.PROB)),
+        "refused",
+        "probabilities come first",
+    ),
+    _python(
         "passes arrays of unequal lengths to a score",
-        lambda: str(qualms.scores.aurc(made.PROB[:50], made.PROB)),
+        lambda: str(qualms.scores.aurc(risk=made.PROB[:50], uncertainty=made.PROB)),
         "refused",
         "must have 50 items, got 60",
     ),

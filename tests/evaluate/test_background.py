@@ -82,7 +82,7 @@ def test_risk_and_verdict_are_about_the_foreground_of_each_case(results):
     assert results["macro_dice"].detail == "foreground"
     for row in results.rows:
         if row.score == "aurc":
-            expected = scores.aurc(1 - dice, row.entry.uncertainty)
+            expected = scores.aurc(risk=1 - dice, uncertainty=row.entry.uncertainty)
             assert row.value == pytest.approx(expected)
     accurate, _, finds, _ = results.verdict
     assert accurate.because.startswith("Macro Dice of foreground classes 0.51 (")

@@ -114,7 +114,9 @@ def golden_arrays(case, seed, split):
         "ensemble_gmm": -case[f"ens_logp_{split}"][seed],
     }
     for name, (metric, k) in SELECTS.items():
-        select[name] = mean_neighbour_distance(features, train, metric=metric, k=k)
+        select[name] = mean_neighbour_distance(
+            query=features, reference=train, metric=metric, k=k
+        )
     target = {"target": case[f"y_{split}"]}
     return {
         "map": target | {"mean": mean},
@@ -222,14 +224,16 @@ def test_ours_takes_the_finite_sample_rank(alpha):
     val, test = invented(57), invented(80, seed=1)
     moments = [split.arrays["mean"][0] for split in (val, test)]
     ends = [
-        scores.gaussian_interval(m, split.arrays["var"][0], alpha=alpha)
+        scores.gaussian_interval(mean=m, var=split.arrays["var"][0], alpha=alpha)
         for m, split in zip(moments, (val, test), strict=True)
     ]
     target = val.arrays["target"]
     outside = np.sort(np.maximum(ends[0].lower - target, target - ends[0].upper))
     offset = outside[int(np.ceil((1 - alpha) * 58)) - 1]
     covered = scores.coverage(
-        ends[1].lower - offset, ends[1].upper + offset, test.arrays["target"]
+        lower=ends[1].lower - offset,
+        upper=ends[1].upper + offset,
+        target=test.arrays["target"],
     )
     assert entries(val, test, alpha)["test", "coverage"].value == covered
 

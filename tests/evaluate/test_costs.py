@@ -72,4 +72,6 @@ def test_values_that_many_scores_rank_by_are_sorted_once(monkeypatch):
     results = qualms.score(arrays, options=BARE)
     # By probability, entropy, confidence (as score and for its interval), and by risk.
     assert sum(size == 500 for size in sorts) <= 8
-    assert results.row("auroc").value == scores.auroc(arrays["prob"], arrays["target"])
+    assert results.row("auroc").value == scores.auroc(
+        score=arrays["prob"], positive=arrays["target"]
+    )

@@ -35,7 +35,9 @@ def test_neighbours_are_sought_in_the_gallery():
     hits = scores.hits_within(ranks, 1)
     assert results.row("recall_at_1").value == pytest.approx(hits.mean())
     u = asked["uncertainty/head"]
-    wanted = scores.weighted_auroc(u, 1 - hits, hits)
+    wanted = scores.weighted_auroc(
+        score=u, positive_weight=1 - hits, negative_weight=hits
+    )
     assert results.row("r_auroc").value == pytest.approx(wanted)
     assert any("among the 90 items" in note for note in results.notes)
 

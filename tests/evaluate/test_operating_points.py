@@ -43,15 +43,19 @@ def test_a_given_threshold_is_judged_by_hand():
 
 
 RULES = {
-    "sensitivity=0.9": lambda s, y: scores.threshold_at_sensitivity(s, y, 0.9),
-    "specificity=0.8": lambda s, y: scores.threshold_at_specificity(s, y, 0.8),
+    "sensitivity=0.9": lambda s, y: scores.threshold_at_sensitivity(
+        score=s, positive=y, sensitivity=0.9
+    ),
+    "specificity=0.8": lambda s, y: scores.threshold_at_specificity(
+        score=s, positive=y, specificity=0.8
+    ),
     "youden": scores.youden_threshold,
-    "cost=5": lambda s, y: scores.cost_threshold(s, y, cost=5),
+    "cost=5": lambda s, y: scores.cost_threshold(score=s, positive=y, cost=5),
     "promised-sensitivity=0.9": lambda s, y: scores.threshold_at_sensitivity(
-        s, y, 0.9, confidence=0.9
+        score=s, positive=y, sensitivity=0.9, confidence=0.9
     ),
     "promised-specificity=0.8": lambda s, y: scores.threshold_at_specificity(
-        s, y, 0.8, confidence=0.9
+        score=s, positive=y, specificity=0.8, confidence=0.9
     ),
 }
 
@@ -65,7 +69,7 @@ def test_a_threshold_is_chosen_on_validation_items(rule):
     assert "300 validation items" in point.source
     called = test["prob"] >= point.threshold
     row = results.row("ppv", threshold=rule)
-    assert row.value == scores.ppv(called, test["target"] == 1)
+    assert row.value == scores.ppv(called=called, positive=test["target"] == 1)
 
 
 def test_no_threshold_is_chosen_on_the_items_that_are_scored():
@@ -123,7 +127,7 @@ def test_several_classes_need_to_know_which_are_positive():
         scored(arrays, thresholds=(0.5,), positive=(7,))
     results = scored(arrays, thresholds=(0.5,), positive=(2, 3, 4))
     called = arrays["probs"][:, 2:].sum(axis=1) >= 0.5
-    wanted = scores.sensitivity(called, arrays["target"] >= 2)
+    wanted = scores.sensitivity(called=called, positive=arrays["target"] >= 2)
     assert results["sensitivity"].value == wanted
 
 

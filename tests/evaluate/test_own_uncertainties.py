@@ -110,7 +110,9 @@ class TestRetina:
         found = judged.table.at(
             row="mine", subset="joint", score="ood_auroc", uncertainty="noise"
         )
-        assert found.values[0] == pytest.approx(scores.ood_auroc(values, shifted))
+        assert found.values[0] == pytest.approx(
+            scores.ood_auroc(uncertainty=values, shifted=shifted)
+        )
         # What no uncertainty enters is given once.
         assert not len(judged.table.where(score=("nll", "ece"), uncertainty="noise"))
 

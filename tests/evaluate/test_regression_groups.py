@@ -5,6 +5,7 @@ import pytest
 
 import qualms
 from qualms import scores
+from qualms.scores.arguments import called_in_order
 
 
 def made(n=600, *, seed=0):
@@ -39,17 +40,20 @@ def test_offsets_by_group_cover_every_group(results):
     at = results.row("coverage", subset="group/site=b", interval="conformal")
     assert at.value < 0.85
     assert all(abs(row.value - 0.9) < 0.04 for row in by_site.values())
-    offset = scores.mondrian_offset(
-        *scores.gaussian_interval(VAL["mean"], VAL["var"], alpha=0.1),
+    offset = called_in_order(
+        scores.mondrian_offset,
+        *scores.gaussian_interval(mean=VAL["mean"], var=VAL["var"], alpha=0.1),
         VAL["target"],
         VAL["group/site"],
         TEST["group/site"],
         alpha=0.1,
     )
-    lower, upper = scores.gaussian_interval(TEST["mean"], TEST["var"], alpha=0.1)
+    lower, upper = scores.gaussian_interval(
+        mean=TEST["mean"], var=TEST["var"], alpha=0.1
+    )
     everyone = results.row("coverage", interval="conformal by site")
     assert everyone.value == scores.coverage(
-        lower - offset, upper + offset, TEST["target"]
+        lower=lower - offset, upper=upper + offset, target=TEST["target"]
     )
     assert everyone.low < everyone.value < everyone.high
 
@@ -65,7 +69,9 @@ def test_coverage_is_given_by_predicted_size(results):
     assert [row.n for row in rows] == [150] * 4
     assert rows[0].value > rows[3].value
     order = np.argsort(TEST["mean"])[:150]
-    lower, upper = scores.gaussian_interval(TEST["mean"], TEST["var"], alpha=0.1)
+    lower, upper = scores.gaussian_interval(
+        mean=TEST["mean"], var=TEST["var"], alpha=0.1
+    )
     inside = (lower <= TEST["target"]) & (TEST["target"] <= upper)
     assert rows[0].value == inside[order].mean()
 

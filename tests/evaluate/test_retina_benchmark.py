@@ -207,7 +207,7 @@ def test_beside_the_paper_stand_the_curves_of_its_released_code(
     prob, target, shifted = both(made, variant, "map", (42,))
     if where == "balanced":
         curve = published.balanced_referral_curve(
-            name, prob, target, shifted, oracle=oracle
+            name=name, probs=prob, target=target, shifted=shifted, oracle=oracle
         )
     else:
         rows = rows_of(where, shifted)

@@ -8,6 +8,7 @@ import pytest
 import qualms
 from qualms import predictions, scores
 from qualms.evaluate import ScoreOptions, compare, score_files
+from qualms.scores.arguments import called_in_order
 
 QUICK = ScoreOptions(resamples=40)
 BARE = ScoreOptions(resamples=0)
@@ -29,10 +30,11 @@ def test_each_row_is_the_public_score_of_its_name():
         expected = getattr(scores, name)(arrays["prob"], arrays["target"])
         assert results.row(name).value == pytest.approx(expected, rel=1e-9)
     for name in ("auroc", "auprc", "average_precision"):
-        expected = getattr(scores, name)(arrays["prob"], arrays["target"])
+        pair = {"score": arrays["prob"], "positive": arrays["target"]}
+        expected = getattr(scores, name)(**pair)
         assert results.row(name).value == pytest.approx(expected, rel=1e-9)
     for name in ("aurc", "eaurc", "augrc"):
-        expected = getattr(scores, name)(risk, entropy)
+        expected = getattr(scores, name)(risk=risk, uncertainty=entropy)
         assert results.row(name).value == pytest.approx(expected, rel=1e-9)
 
 
@@ -64,7 +66,8 @@ def test_shifted_items_make_subsets_and_detection_rows():
     entropy = results.row("ood_auroc", uncertainty="entropy").value
     arrays = binary()
     expected = scores.ood_auroc(
-        scores.entropy(np.stack([1 - arrays["prob"], arrays["prob"]], 1)), shifted
+        uncertainty=scores.entropy(np.stack([1 - arrays["prob"], arrays["prob"]], 1)),
+        shifted=shifted,
     )
     assert entropy == pytest.approx(expected)
 
@@ -132,26 +135,30 @@ def regression(n=200, seed=0):
 def test_regression_rows_follow_the_definitions():
     arrays, val = regression(), regression(seed=1)
     results = qualms.score(arrays, val=val, options=QUICK)
-    moments = scores.pool_gaussian(arrays["mean"], arrays["var"])
-    known = scores.pool_gaussian(val["mean"], val["var"])
-    interval = scores.gaussian_interval(*moments, alpha=0.1)
-    known_interval = scores.gaussian_interval(*known, alpha=0.1)
-    offset = scores.conformal_offset(*known_interval, val["target"], alpha=0.1)
+    moments = scores.pool_gaussian(mean=arrays["mean"], var=arrays["var"])
+    known = scores.pool_gaussian(mean=val["mean"], var=val["var"])
+    interval = called_in_order(scores.gaussian_interval, *moments, alpha=0.1)
+    known_interval = called_in_order(scores.gaussian_interval, *known, alpha=0.1)
+    offset = called_in_order(
+        scores.conformal_offset, *known_interval, val["target"], alpha=0.1
+    )
     target = arrays["target"]
     assert results.row("mae").value == pytest.approx(scores.mae(moments.mean, target))
     assert results.row("crps_gaussian").value == pytest.approx(
-        scores.crps_gaussian(moments.mean, moments.var, target)
+        scores.crps_gaussian(mean=moments.mean, var=moments.var, target=target)
     )
     raw = results.row("coverage", interval="gaussian").value
-    assert raw == pytest.approx(scores.coverage(*interval, target))
+    assert raw == pytest.approx(called_in_order(scores.coverage, *interval, target))
     calibrated = results.row("coverage", interval="conformal").value
     lower, upper = interval.lower - offset, interval.upper + offset
-    assert calibrated == pytest.approx(scores.coverage(lower, upper, target))
+    assert calibrated == pytest.approx(
+        scores.coverage(lower=lower, upper=upper, target=target)
+    )
     threshold = scores.selection_threshold(val["select/distance"])
     kept = arrays["select/distance"] <= threshold
     selected = results.row("coverage", interval="conformal", select="distance").value
     assert selected == pytest.approx(
-        scores.coverage(lower[kept], upper[kept], target[kept])
+        scores.coverage(lower=lower[kept], upper=upper[kept], target=target[kept])
     )
     rate = results.row("prediction_rate").value
     assert rate == pytest.approx(kept.mean())
@@ -187,11 +194,17 @@ def test_embedding_rows_follow_the_definitions():
     vectors = vectors.astype(np.float32)
     expected = scores.recall_at_1(vectors[down], target[down])
     assert results.row("recall_at_1").value == pytest.approx(expected)
-    expected = scores.r_auroc(vectors[down], target[down], u[down])
+    expected = scores.r_auroc(
+        embedding=vectors[down], target=target[down], uncertainty=u[down]
+    )
     assert results.row("r_auroc").value == pytest.approx(expected)
-    expected = scores.mixed_r_auroc(vectors, target, u, arrays["upstream"])
+    expected = scores.mixed_r_auroc(
+        embedding=vectors, target=target, uncertainty=u, upstream=arrays["upstream"]
+    )
     assert results.row("mixed_r_auroc").value == pytest.approx(expected)
-    expected = scores.human_alignment(u[down], arrays["votes"][down]).value
+    expected = scores.human_alignment(
+        uncertainty=u[down], votes=arrays["votes"][down]
+    ).value
     assert results.row("human_alignment").value == pytest.approx(expected)
 
 
@@ -218,11 +231,16 @@ def test_segmentation_folders_are_scored_item_by_item(tmp_path):
     results = qualms.score(folder, val=val, options=QUICK, subset="all")
     read = predictions.read(folder)
     dice = [
-        np.mean([scores.dice(m.mean_probs.argmax(0), r) for r in m.raters])
+        np.mean(
+            [
+                scores.dice(prediction=m.mean_probs.argmax(0), reference=r)
+                for r in m.raters
+            ]
+        )
         for m in read.maps
     ]
     assert results.row("dice").value == pytest.approx(np.mean(dice))
-    ged = [scores.ged(m.draw_labels, m.raters) for m in read.maps]
+    ged = [scores.ged(draws=m.draw_labels, raters=m.raters) for m in read.maps]
     assert results.row("ged").value == pytest.approx(np.mean(ged))
     patch = [
         scores.aggregate_patch(
@@ -230,7 +248,7 @@ def test_segmentation_folders_are_scored_item_by_item(tmp_path):
         )
         for m in read.maps
     ]
-    aurc = scores.aurc(1 - np.array(dice), np.array(patch))
+    aurc = scores.aurc(risk=1 - np.array(dice), uncertainty=np.array(patch))
     assert results.row(
         "aurc", measure="predictive", aggregation="patch"
     ).value == pytest.approx(aurc)
@@ -242,7 +260,7 @@ def test_segmentation_folders_are_scored_item_by_item(tmp_path):
         for m in read.maps
     ]
     found = results.row("ood_auroc", measure="epistemic", aggregation="quantile")
-    expected = scores.ood_auroc(quantile, read.arrays["shifted"])
+    expected = scores.ood_auroc(uncertainty=quantile, shifted=read.arrays["shifted"])
     assert found.value == pytest.approx(expected)
 
 
@@ -298,7 +316,7 @@ def test_the_epistemic_part_of_classes_follows_what_the_draws_vary(vary):
     name = "epistemic" if vary else "mutual_information"
     value = parts.aleatoric if vary == "labels" else parts.epistemic
     row = results.row("aurc", uncertainty=name)
-    assert row.value == pytest.approx(scores.aurc(risk, value))
+    assert row.value == pytest.approx(scores.aurc(risk=risk, uncertainty=value))
     asks = [note for note in results.notes if "--draws models" in note]
     assert len(asks) == (vary is None)
 
@@ -332,7 +350,12 @@ def test_items_without_a_labelled_pixel_are_left_out_and_told(tmp_path):
     bare = {"raters": lambda raters: np.full_like(raters, 255)}
     results = qualms.score(rewritten(tmp_path / "bare", source, **bare), options=BARE)
     dice = [
-        np.mean([scores.dice(m.mean_probs.argmax(0), r) for r in m.raters])
+        np.mean(
+            [
+                scores.dice(prediction=m.mean_probs.argmax(0), reference=r)
+                for r in m.raters
+            ]
+        )
         for m in predictions.read(source).maps
     ]
     assert results.row("dice").value == pytest.approx(np.mean(dice[1:]))
@@ -344,7 +367,10 @@ def test_items_without_a_labelled_pixel_are_left_out_and_told(tmp_path):
     results = qualms.score(rewritten(tmp_path / "one", source, **one), options=BARE)
     first = predictions.read(source).maps[0]
     own = np.mean(
-        [scores.dice(first.mean_probs.argmax(0), r) for r in first.raters[1:]]
+        [
+            scores.dice(prediction=first.mean_probs.argmax(0), reference=r)
+            for r in first.raters[1:]
+        ]
     )
     assert results.row("dice").value == pytest.approx(np.mean([own, *dice[1:]]))
 
@@ -446,7 +472,9 @@ def test_a_pool_of_plain_networks_has_the_measures_of_an_ensemble(tmp_path):
     read = predictions.read(tmp_path / "3")
     entropies = [scores.entropy(m.mean_probs, class_axis=0) for m in read.maps]
     results = qualms.score(tmp_path / "3", options=BARE)
-    expected = scores.ood_auroc([e.sum() for e in entropies], read.arrays["shifted"])
+    expected = scores.ood_auroc(
+        uncertainty=[e.sum() for e in entropies], shifted=read.arrays["shifted"]
+    )
     row = results.row("ood_auroc", measure="predictive", aggregation="image")
     assert row.value == pytest.approx(expected)
 

@@ -74,7 +74,12 @@ class TestOwnUncertainties:
         results = qualms.score(folder, options=BARE)
         maps = predictions.read(folder).maps
         dice = [
-            np.mean([scores.dice(m.mean_probs.argmax(0), r) for r in m.raters])
+            np.mean(
+                [
+                    scores.dice(prediction=m.mean_probs.argmax(0), reference=r)
+                    for r in m.raters
+                ]
+            )
             for m in maps
         ]
         for aggregation, of_map in (
@@ -86,7 +91,9 @@ class TestOwnUncertainties:
             row = results.row(
                 "aurc", subset="all", uncertainty="mine", aggregation=aggregation
             )
-            assert row.value == pytest.approx(scores.aurc(1 - np.array(dice), values))
+            assert row.value == pytest.approx(
+                scores.aurc(risk=1 - np.array(dice), uncertainty=values)
+            )
         ncc = [
             scores.ncc(m.uncertainty["mine"], scores.rater_variance(m.raters))
             for m in maps
@@ -139,20 +146,24 @@ class TestOwnUncertainties:
         ]
         shifted = predictions.read(folder).arrays["shifted"]
         row = results.row("ood_auroc", uncertainty="mine", aggregation="threshold")
-        assert row.value == pytest.approx(scores.ood_auroc(values, shifted))
+        assert row.value == pytest.approx(
+            scores.ood_auroc(uncertainty=values, shifted=shifted)
+        )
         agreed = [
             scores.rater_agreement(m.mean_probs.argmax(0), m.raters) for m in val_maps
         ]
         fit = scores.fit_platt(
-            np.stack(own),
-            np.stack([a.correct for a in agreed]),
+            uncertainty=np.stack(own),
+            correct=np.stack([a.correct for a in agreed]),
             total=np.stack([a.total for a in agreed]),
         )
         errors = []
         for m in maps:
             agreed = scores.rater_agreement(m.mean_probs.argmax(0), m.raters)
             conf = fit.confidence(m.uncertainty["mine"])
-            errors.append(scores.ace(conf, agreed.correct, total=agreed.total))
+            errors.append(
+                scores.ace(confidence=conf, correct=agreed.correct, total=agreed.total)
+            )
         found = results.row("ace", subset="all", uncertainty="mine").value
         assert found == pytest.approx(np.mean(errors), abs=1e-3)
 
@@ -371,8 +382,11 @@ class TestRegions:
                 for m in maps:
                     draws, raters = m.draw_labels[:, k], m.raters[:, k]
                     predicted = (m.mean_probs[k] > 0.5).astype(np.uint8)
-                    dice = [scores.dice(predicted, r, ignore=255) for r in raters]
-                    ged = scores.ged(draws, raters, ignore=255)
+                    dice = [
+                        scores.dice(prediction=predicted, reference=r, ignore=255)
+                        for r in raters
+                    ]
+                    ged = scores.ged(draws=draws, raters=raters, ignore=255)
                     values.append(np.mean(dice) if score == "dice" else ged)
                 of_each.append(np.mean(values))
                 row = results.row(score, subset="all", region=region)
@@ -401,16 +415,16 @@ class TestRegions:
             dice.append(
                 np.mean(
                     [
-                        scores.dice(predicted[k], r[k], ignore=255)
+                        scores.dice(prediction=predicted[k], reference=r[k], ignore=255)
                         for r in m.raters
                         for k in (0, 1)
                     ]
                 )
             )
-        ood = scores.ood_auroc(patches, read.arrays["shifted"])
+        ood = scores.ood_auroc(uncertainty=patches, shifted=read.arrays["shifted"])
         at = {"measure": "predictive", "aggregation": "patch"}
         assert results.row("ood_auroc", **at).value == pytest.approx(ood)
-        aurc = scores.aurc(1 - np.array(dice), np.array(patches))
+        aurc = scores.aurc(risk=1 - np.array(dice), uncertainty=np.array(patches))
         assert results.row("aurc", subset="all", **at).value == pytest.approx(aurc)
         found = results.row("ncc", subset="all", measure="predictive").value
         assert found == pytest.approx(np.mean(ncc), abs=1e-5)
@@ -427,7 +441,7 @@ class TestRegions:
                     probs.append(np.stack([1 - p, p]))
                     correct.append((p > 0.5) == rater[k][counted])
         stated = scores.stated_ace(
-            np.concatenate(probs, axis=1), np.concatenate(correct)
+            mean_probs=np.concatenate(probs, axis=1), correct=np.concatenate(correct)
         )
         assert results.row("stated_ace", subset="all").value == pytest.approx(
             stated, abs=1e-6
@@ -463,7 +477,9 @@ class TestRegions:
         dice = 1 - results.row("aurc", aggregation="patch").entry.risk
         found = results.row("aurc", aggregation="patch")
         np.testing.assert_allclose(found.entry.uncertainty, patches, rtol=1e-5)
-        assert found.value == pytest.approx(scores.aurc(1 - dice, np.array(patches)))
+        assert found.value == pytest.approx(
+            scores.aurc(risk=1 - dice, uncertainty=np.array(patches))
+        )
 
     def test_pools_average_sigmoids(self, folder):
         pooled = predictions.pool([folder, predictions.read(folder)])

@@ -51,10 +51,12 @@ def test_ood_and_joint_scores_count_them_as_shifted():
     results = qualms.score(arrays, options=BARE)
     u = scores.entropy(arrays["probs"])
     moved = arrays["target"] < 0
-    assert results.row("ood_auroc").value == pytest.approx(scores.ood_auroc(u, moved))
+    assert results.row("ood_auroc").value == pytest.approx(
+        scores.ood_auroc(uncertainty=u, shifted=moved)
+    )
     assert results.row("ood_auroc").n == 200
     right = arrays["probs"].argmax(axis=1) == arrays["target"]
-    expected = scores.scod_aurc(right, moved, u)
+    expected = scores.scod_aurc(correct=right, shifted=moved, uncertainty=u)
     assert results.row("scod_aurc").value == pytest.approx(expected)
 
 
@@ -72,7 +74,9 @@ def test_shifted_items_of_known_classes_stand_beside_them():
     n = {row.subset: row.n for row in results.rows if row.score == "accuracy"}
     assert n == {"all": 160, "in_domain": 110, "shifted": 50, "balanced": 220}
     moved = (arrays["target"] < 0) | arrays["shifted"]
-    expected = scores.ood_auroc(scores.entropy(arrays["probs"]), moved)
+    expected = scores.ood_auroc(
+        uncertainty=scores.entropy(arrays["probs"]), shifted=moved
+    )
     assert results.row("ood_auroc").value == pytest.approx(expected)
 
 
@@ -124,7 +128,9 @@ def test_embeddings_leave_them_out_of_retrieval_alone():
         same = results.row(row.score)
         assert (same.value, same.n) == (pytest.approx(row.value), 100)
     u, moved = arrays["uncertainty/head"], arrays["target"] < 0
-    assert results.row("ood_auroc").value == pytest.approx(scores.ood_auroc(u, moved))
+    assert results.row("ood_auroc").value == pytest.approx(
+        scores.ood_auroc(uncertainty=u, shifted=moved)
+    )
 
 
 def test_shifted_embeddings_are_told_apart_by_their_uncertainty():
@@ -142,6 +148,8 @@ def test_upstream_and_shifted_embeddings_have_a_row_each():
     results = qualms.score(arrays, options=BARE)
     u = arrays["uncertainty/head"]
     found = results.row("ood_auroc", outside="shifted").value
-    assert found == pytest.approx(scores.ood_auroc(u, arrays["shifted"]))
-    expected = scores.ood_auroc(u, ~upstream)
+    assert found == pytest.approx(
+        scores.ood_auroc(uncertainty=u, shifted=arrays["shifted"])
+    )
+    expected = scores.ood_auroc(uncertainty=u, shifted=~upstream)
     assert results.row("ood_auroc", uncertainty="head").value == pytest.approx(expected)

@@ -20,6 +20,7 @@ from qualms.inference import (
     sampling_design,
 )
 from qualms.runs import stored
+from qualms.scores.arguments import called_in_order
 from qualms.scores.as_published import url as released
 from qualms.scores.retrieval import retrieved
 
@@ -88,8 +89,12 @@ def test_scores_of_a_set_are_those_of_its_file(made, judged):
     names = "recall_at_1", "r_auroc", "crop_rate"
     recall, auroc, crop = (ours(judged, "ce", n, "birds").values[0] for n in names)
     assert recall == scores.recall_at_1(embedding, target)
-    assert auroc == pytest.approx(scores.r_auroc(embedding, target, u), abs=1e-12)
-    assert crop == scores.crop_rate(u, stored_arrays["uncertainty_cropped/entropy"])
+    assert auroc == pytest.approx(
+        scores.r_auroc(embedding=embedding, target=target, uncertainty=u), abs=1e-12
+    )
+    assert crop == scores.crop_rate(
+        uncertainty=u, cropped=stored_arrays["uncertainty_cropped/entropy"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -184,7 +189,7 @@ def test_released_means_are_of_rounded_numbers(made, judged):
             stored_arrays["target"],
             stored_arrays["uncertainty/entropy"],
         )
-        each.append(round(released.r_auroc(*values), 4))
+        each.append(round(called_in_order(released.r_auroc, *values), 4))
     theirs = ours(judged, "ce", "r_auroc").released_values[0]
     assert theirs == pytest.approx(np.mean(each), abs=1e-12)
 
@@ -194,7 +199,9 @@ def test_upstream_and_downstream_items_are_compared_in_equal_numbers(made, judge
     outside = arrays(made, "ce", "cars:test")["uncertainty/entropy"]
     assert len(inside) == len(outside)
     apart = np.repeat([False, True], [len(inside), len(outside)])
-    wanted = scores.ood_auroc(np.concatenate([inside, outside]), apart)
+    wanted = scores.ood_auroc(
+        uncertainty=np.concatenate([inside, outside]), shifted=apart
+    )
     found = ours(judged, "ce", "ood_auroc", "cars")
     assert found.values[0] == pytest.approx(wanted)
 

@@ -27,6 +27,7 @@ from qualms.evaluate.segmented import (
     validate,
 )
 from qualms.runs import mark_done
+from qualms.scores.arguments import called_in_order
 from qualms.scores.as_published import values as released
 from qualms.shelf import find
 
@@ -81,7 +82,9 @@ def cell(judged, variant, row, score, subset="all", **settings):
 
 def dice_of(maps, rule=scores):
     predicted = maps.mean_probs.argmax(0)
-    return np.mean([rule.dice(predicted, rater) for rater in maps.raters])
+    return np.mean(
+        [rule.dice(prediction=predicted, reference=rater) for rater in maps.raters]
+    )
 
 
 def maps_of(read, roles=("PE", "EE", "MI")):
@@ -101,7 +104,9 @@ def test_quality_is_the_mean_over_items_of_each_subset(made, judged):
     read = files(made, "lidc", "ttd", "test")
     moved = read.arrays["shifted"]
     dice = np.array([dice_of(maps) for maps in read.maps])
-    ged = np.array([scores.ged(m.draw_labels, m.raters) for m in read.maps])
+    ged = np.array(
+        [scores.ged(draws=m.draw_labels, raters=m.raters) for m in read.maps]
+    )
     ncc = np.array(
         [
             scores.ncc(maps["MI"], scores.rater_variance(item.raters))
@@ -165,7 +170,7 @@ def test_shifts_are_told_on_the_pool_or_else_on_the_test_items(made, judged):
         values = [scores.aggregate_patch(maps["EE"]) for maps in maps_of(read)]
         settings = {"measure": "EE", "aggregation": "patch"}
         actual = cell(judged, variant, "ensemble", "ood_auroc", **settings)
-        expected = scores.ood_auroc(values, read.arrays["shifted"])
+        expected = scores.ood_auroc(uncertainty=values, shifted=read.arrays["shifted"])
         assert actual.values[0] == pytest.approx(expected)
         assert actual.released == pytest.approx(actual.value)
 
@@ -179,7 +184,9 @@ def test_failures_are_ranked_by_the_risk_of_either_rule(made, judged):
     risk = 1 - np.array([dice_of(m) for m in maps])
     for name in ("aurc", "eaurc", "augrc", "threshold_aurc", "threshold_eaurc"):
         actual = cell(judged, "lidc", "ttd", name, "shifted", **settings)
-        assert actual.values[0] == pytest.approx(getattr(scores, name)(risk, rank))
+        assert actual.values[0] == pytest.approx(
+            getattr(scores, name)(risk=risk, uncertainty=rank)
+        )
     their_risk = 1 - np.array([dice_of(m, released) for m in maps])
     for name in ("aurc", "eaurc"):
         actual = cell(judged, "lidc", "ttd", name, "shifted", **settings)
@@ -209,20 +216,22 @@ def test_a_threshold_is_that_of_all_repeats_of_a_row(made, judged):
     ]
     settings = {"measure": "EE", "aggregation": "threshold"}
     actual = cell(judged, "lidc", "ttd", "ood_auroc", **settings).values[0]
-    assert actual == pytest.approx(scores.ood_auroc(values, read.arrays["shifted"]))
+    assert actual == pytest.approx(
+        scores.ood_auroc(uncertainty=values, shifted=read.arrays["shifted"])
+    )
 
 
 def test_calibration_is_fitted_on_each_run(made, judged):
     read = files(made, "lidc", "ttd", "test", seeds=(1,))
     maps, _, agreed = validation(made, "ttd", 1)
     ours = scores.fit_platt(
-        np.maximum(maps, 0),
-        np.stack([a.correct for a in agreed]),
+        uncertainty=np.maximum(maps, 0),
+        correct=np.stack([a.correct for a in agreed]),
         total=np.stack([a.total for a in agreed]),
     )
     theirs = released.fit_platt(
-        [np.maximum(m, 0) for m in maps],
-        [a.correct for a in agreed],
+        uncertainty=[np.maximum(m, 0) for m in maps],
+        correct=[a.correct for a in agreed],
         total=[a.total for a in agreed],
     )
     errors = []
@@ -230,7 +239,11 @@ def test_calibration_is_fitted_on_each_run(made, judged):
         known = scores.rater_agreement(item.mean_probs.argmax(0), item.raters)
         errors.append(
             [
-                rule.ace(fit.confidence(own["EE"]), known.correct, total=known.total)
+                rule.ace(
+                    confidence=fit.confidence(own["EE"]),
+                    correct=known.correct,
+                    total=known.total,
+                )
                 for rule, fit in ((scores, ours), (released, theirs))
             ]
         )
@@ -378,7 +391,7 @@ def test_a_threshold_may_be_that_of_each_run(made, judged):
     risk = 1 - np.array([dice_of(m) for m in read.maps])
     settings = {"measure": "EE", "aggregation": "threshold"}
     actual = cell(alone, "lidc", "ttd", "aurc", "shifted", **settings).values[0]
-    expected = scores.aurc(risk[moved], np.array(values)[moved])
+    expected = scores.aurc(risk=risk[moved], uncertainty=np.array(values)[moved])
     assert actual == pytest.approx(expected)
 
 
@@ -414,9 +427,14 @@ def test_ignored_pixels_and_second_labels_are_read_by_both_rules():
     options = {"classes": 4, "ignore": 255}
     predicted = item.mean_probs.argmax(0)
     for rule, theirs in ((scores, False), (released, True)):
-        dice = np.mean([rule.dice(predicted, r, **options) for r in item.raters])
+        dice = np.mean(
+            [
+                rule.dice(prediction=predicted, reference=r, **options)
+                for r in item.raters
+            ]
+        )
         assert measurements.of("dice", published=theirs)[0] == pytest.approx(dice)
-        ged = rule.ged(item.draw_labels, item.raters, **options)
+        ged = rule.ged(draws=item.draw_labels, raters=item.raters, **options)
         assert measurements.of("ged", published=theirs)[0] == pytest.approx(ged)
     own = scores.entropy(item.mean_probs, class_axis=0)
     spread = scores.rater_variance(item.raters, ignore=255)
@@ -458,7 +476,7 @@ def test_the_influence_on_a_gain_is_that_of_leaving_items_out():
 
     def gain(rows):
         means = (dice[rows].mean() for dice in (before, after, random))
-        return scores.al_improvement(*means)
+        return called_in_order(scores.al_improvement, *means)
 
     influence = entry.influence()
     assert influence.value == pytest.approx(gain(np.arange(200)))

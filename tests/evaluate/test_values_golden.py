@@ -132,21 +132,27 @@ def test_the_accuracy_and_share_of_calibration_bins_are_golden():
     assert len(gaps) == golden["n_nonempty"]
     assert gaps == pytest.approx(golden["abs_gap"], abs=1e-9)
     assert shares == pytest.approx(golden["bin_fraction"], abs=1e-9)
-    wrong = scores.ace(np.full(4, 0.97), np.zeros(4))
+    wrong = scores.ace(confidence=np.full(4, 0.97), correct=np.zeros(4))
     assert wrong == pytest.approx(BALL["ace_all_wrong_conf_0.97"])
-    actual = scores.ace(confidence, agreed.correct, total=agreed.total)
+    actual = scores.ace(
+        confidence=confidence, correct=agreed.correct, total=agreed.total
+    )
     assert actual == pytest.approx(np.mean(gaps), abs=1e-12)
 
 
 def test_the_risk_coverage_curve_is_golden():
     golden = GOLDEN["C_image_level"]
     risk, conf = (np.array(golden["inputs"][name]) for name in ("risk", "conf"))
-    curve = scores.risk_coverage_curve(risk, -conf)
+    curve = scores.risk_coverage_curve(risk=risk, uncertainty=-conf)
     drawn = golden["curve_no_ties"]
     assert curve.coverage[::-1] == pytest.approx(drawn["coverages"], abs=1e-10)
     assert curve.risk[::-1] == pytest.approx(drawn["selective_risks"], abs=1e-10)
     best = golden["aurc_opt_used_by_reference_mean_of_selective_risks"]
-    assert scores.aurc(risk, risk) == pytest.approx(best, abs=1e-10)
+    assert scores.aurc(risk=risk, uncertainty=risk) == pytest.approx(best, abs=1e-10)
     trapezoid = golden["no_ties"]["aurc"]
-    assert scores.threshold_aurc(risk, -conf) == pytest.approx(trapezoid, abs=1e-10)
-    assert released.aurc(risk, -conf) == pytest.approx(trapezoid, abs=1e-10)
+    assert scores.threshold_aurc(risk=risk, uncertainty=-conf) == pytest.approx(
+        trapezoid, abs=1e-10
+    )
+    assert released.aurc(risk=risk, uncertainty=-conf) == pytest.approx(
+        trapezoid, abs=1e-10
+    )

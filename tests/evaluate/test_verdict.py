@@ -97,7 +97,9 @@ def test_numbers_and_their_intervals():
     assert answers(points)["finds_errors"] == "not asked"
     lengths = qualms.score(numbers(500), options=BARE)["all/aurc"]
     arrays = numbers(500)
-    by_hand = scores.aurc(np.abs(arrays["mean"] - arrays["target"]), arrays["var"])
+    by_hand = scores.aurc(
+        risk=np.abs(arrays["mean"] - arrays["target"]), uncertainty=arrays["var"]
+    )
     assert lengths.value == pytest.approx(by_hand)
 
 

@@ -103,10 +103,12 @@ def test_regression_error_of_a_right_model_may_be_zero():
     rng = np.random.default_rng(0)
     mean, var = rng.normal(size=500), np.full(500, 2.0)
     target = mean + np.sqrt(2.0) * rng.normal(size=500)
-    influence = influence_of(scores.regression_ece, mean, var, target)
-    assert influence.value == pytest.approx(scores.regression_ece(mean, var, target))
+    influence = influence_of(scores.regression_ece, mean=mean, var=var, target=target)
+    assert influence.value == pytest.approx(
+        scores.regression_ece(mean=mean, var=var, target=target)
+    )
     assert interval_of(influence).low < 0.01
-    wrong = influence_of(scores.regression_ece, mean, var * 9, target)
+    wrong = influence_of(scores.regression_ece, mean=mean, var=var * 9, target=target)
     assert interval_of(wrong).low > 0.1
 
 

@@ -73,10 +73,10 @@ def test_few_errors_are_not_compared_and_give_the_slope_no_interval():
     prob = np.array([0.9] * 20 + [0.1] * 20)
     positive = (np.arange(40) < 19) | (np.arange(40) == 30)
     intercept = influence_of(INTERCEPT, prob, positive)
-    slope = influence_of(scores.calibration_slope, prob, positive)
+    slope = influence_of(scores.calibration_slope, prob=prob, positive=positive)
     assert "only 2 of 40 items are wrong" in intercept.uncompared
     assert "fewer than 5" in interval_of(slope).reason
-    assert slope.value == scores.calibration_slope(prob, positive)
+    assert slope.value == scores.calibration_slope(prob=prob, positive=positive)
 
 
 def test_a_threshold_that_separates_the_classes_is_said():

@@ -41,7 +41,9 @@ def test_whether_there_is_an_interval_does_not_depend_on_luck(score):
 
 def test_excess_risk_has_an_interval_without_errors_too():
     certain = np.linspace(0.0, 1.0, 100)
-    found = interval_of(influence_of(scores.eaurc, np.zeros(100), certain))
+    found = interval_of(
+        influence_of(scores.eaurc, risk=np.zeros(100), uncertainty=certain)
+    )
     assert found.low == 0.0
     assert found.high == pytest.approx(1 - 0.025**0.01)
 
@@ -124,7 +126,7 @@ def test_a_class_where_no_decision_differs_adds_its_own_doubt():
 def test_areas_of_five_positives_are_compared_and_of_four_are_not():
     rng = np.random.default_rng(0)
     value, kind = rng.random(100), np.arange(100)
-    rows = [influence_of(scores.auroc, value, kind < k) for k in (4, 5)]
+    rows = [influence_of(scores.auroc, score=value, positive=kind < k) for k in (4, 5)]
     assert "only 4 items are of one class" in rows[0].uncompared
     assert not rows[1].uncompared
 
@@ -141,7 +143,9 @@ def test_few_items_have_a_wider_interval_of_nested_levels():
     def ends(n):
         mean, noise = rng.standard_normal(n), rng.standard_normal(n)
         return interval_of(
-            influence_of(scores.regression_ece, mean, np.ones(n), mean + noise)
+            influence_of(
+                scores.regression_ece, mean=mean, var=np.ones(n), target=mean + noise
+            )
         )
 
     few = [ends(200) for _ in range(40)]

@@ -103,7 +103,9 @@ def test_errors_of_regression_are_compared():
     mean = rng.normal(size=900)
     target = mean + rng.normal(size=900)
     table = {
-        name: influence_of(scores.regression_ece, mean, np.full(900, var), target)
+        name: influence_of(
+            scores.regression_ece, mean=mean, var=np.full(900, var), target=target
+        )
         for name, var in (("right", 1.0), ("wide", 9.0))
     }
     comparison = compare_gaps(table, design=sampling_design(900))

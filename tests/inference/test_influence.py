@@ -13,6 +13,7 @@ from qualms.inference import (
     mean_influence,
     sampling_design,
 )
+from qualms.scores.arguments import called_in_order
 
 ITEMS = 60
 
@@ -43,7 +44,10 @@ def _by_weights(score, arrays, copies=300):
     for item in range(ITEMS):
         one = np.arange(ITEMS) == item
         more, less = (
-            score(*(np.repeat(array, copies + step * one, axis=0) for array in arrays))
+            called_in_order(
+                score,
+                *(np.repeat(array, copies + step * one, axis=0) for array in arrays),
+            )
             for step in (1, -1)
         )
         change[item] = (more - less) / 2 * copies
@@ -84,7 +88,7 @@ def test_influence_is_the_derivative_by_weight(score, names, ties):
     items = _binary(ties=ties)
     arrays = [items[name] for name in names]
     influence = influence_of(score, *arrays)
-    assert influence.value == pytest.approx(score(*arrays), abs=1e-12)
+    assert influence.value == pytest.approx(called_in_order(score, *arrays), abs=1e-12)
     wanted = _by_weights(score, arrays)
     assert np.abs(influence.values - wanted).max() < 1e-5 * np.abs(wanted).max()
     assert influence.values.sum() == pytest.approx(0.0, abs=1e-12)
@@ -96,7 +100,7 @@ def test_influence_of_areas_is_the_derivative_to_first_order(score, names, ties)
     items = _binary(ties=ties)
     arrays = [items[name] for name in names]
     influence = influence_of(score, *arrays)
-    assert influence.value == pytest.approx(score(*arrays), abs=1e-12)
+    assert influence.value == pytest.approx(called_in_order(score, *arrays), abs=1e-12)
     wanted = _by_weights(score, arrays)
     distance = np.linalg.norm(influence.values - wanted)
     assert distance < 0.05 * np.linalg.norm(wanted)
@@ -108,7 +112,7 @@ def test_influence_on_spearman_is_the_derivative_by_weight():
     second = (first + rng.integers(9, size=80)).round()
     votes = np.stack([np.full(80, 30.0), second + 1], axis=1)
     entropy = scores.vote_entropy(votes)
-    influence = influence_of(scores.human_alignment, first, votes)
+    influence = influence_of(scores.human_alignment, uncertainty=first, votes=votes)
     assert influence.value == pytest.approx(stats.spearmanr(first, entropy)[0])
     change = np.empty(80)
     for item in range(80):
@@ -123,10 +127,12 @@ def test_influence_on_spearman_is_the_derivative_by_weight():
 def test_items_without_votes_have_no_influence():
     votes = np.array([[3, 1], [2, 2], [0, 0], [4, 0], [1, 3]])
     uncertainty = [0.4, 0.9, 0.7, 0.1, 0.5]
-    influence = influence_of(scores.human_alignment, uncertainty, votes)
+    influence = influence_of(
+        scores.human_alignment, uncertainty=uncertainty, votes=votes
+    )
     assert influence.values[2] == 0.0
     assert influence.value == pytest.approx(
-        scores.human_alignment(uncertainty, votes).value
+        scores.human_alignment(uncertainty=uncertainty, votes=votes).value
     )
 
 
@@ -140,7 +146,9 @@ def _delong(score, positive):
 @pytest.mark.parametrize("ties", [False, True])
 def test_variance_of_auroc_is_delongs(ties):
     items = _binary(ties=ties)
-    influence = influence_of(scores.auroc, items["prob"], items["positive"])
+    influence = influence_of(
+        scores.auroc, score=items["prob"], positive=items["positive"]
+    )
     spread = sampling_design(ITEMS).spread(influence.values, influence.part)
     wanted = _delong(items["prob"], items["positive"])
     assert spread.variance == pytest.approx(wanted, rel=1e-12)
@@ -151,7 +159,9 @@ def test_fractional_hits_count_by_their_share():
     embedding, target = np.eye(4), [0, 0, 1, 1]
     score = partial(scores.r_auroc, hits=hits)
     influence = influence_of(score, embedding, target, uncertainty)
-    assert influence.value == pytest.approx(score(embedding, target, uncertainty))
+    assert influence.value == pytest.approx(
+        called_in_order(score, embedding, target, uncertainty)
+    )
 
 
 def test_a_score_without_influence_is_none():
@@ -165,13 +175,15 @@ def test_mean_leaves_out_undefined_items():
 
 
 def test_one_class_has_no_interval():
-    influence = influence_of(scores.auroc, [0.1, 0.2], [True, True])
+    influence = influence_of(scores.auroc, score=[0.1, 0.2], positive=[True, True])
     assert "both kinds" in interval_of(influence).reason
 
 
 def test_complement_mirrors_the_interval():
     items = _binary(ties=False)
-    influence = influence_of(scores.augrc, items["risk"], items["uncertainty"])
+    influence = influence_of(
+        scores.augrc, risk=items["risk"], uncertainty=items["uncertainty"]
+    )
     one, other = interval_of(influence), interval_of(influence.complement())
     assert (1 - other.high, 1 - other.low) == pytest.approx((one.low, one.high))
 
@@ -184,7 +196,7 @@ def test_fpr_is_that_of_the_score(seed):
     for tpr in (0.5, 0.8, 0.95, 1.0):
         wanted = partial(scores.fpr_at_tpr, tpr=tpr)
         assert influence_of(wanted, score, positive).value == pytest.approx(
-            wanted(score, positive), abs=1e-12
+            wanted(score=score, positive=positive), abs=1e-12
         )
 
 

@@ -48,7 +48,7 @@ def test_the_area_of_accuracy_is_one_minus_that_of_risk():
     curve = scores.referral_curve("accuracy", PROB, TARGET, UNSURE)
     influence = referral_influence(curve, PROB, TARGET, UNSURE)
     risk = 1.0 - scores.correct(PROB, TARGET)
-    wanted = influence_of(scores.aurc, risk, UNSURE)
+    wanted = influence_of(scores.aurc, risk=risk, uncertainty=UNSURE)
     np.testing.assert_allclose(influence.values, -wanted.values)
 
 

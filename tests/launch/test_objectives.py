@@ -56,7 +56,11 @@ def test_objectives_are_scores_of_the_items_that_trials_are_judged_on(tmp_path):
         path = run_folder(tmp_path, one.trial.spec) / "predictions" / "val.safetensors"
         arrays = read(path).arrays
         mean, target = arrays["probs"].astype(float).mean(0), arrays["target"]
-        scores = auroc(mean[:, 1], target == 1), nll(mean, target), ece(mean, target)
+        scores = (
+            auroc(score=mean[:, 1], positive=target == 1),
+            nll(mean, target),
+            ece(mean, target),
+        )
         assert one.values == pytest.approx(scores)
 
 

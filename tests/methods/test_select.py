@@ -86,7 +86,9 @@ def test_neighbours_are_those_of_the_score(metric, n):
         angular=metric == "angular",
     )
     for k, distances in zip([5, 20, 1], found, strict=True):
-        expected = mean_neighbour_distance(asked, known, k=k, metric=metric)
+        expected = mean_neighbour_distance(
+            query=asked, reference=known, k=k, metric=metric
+        )
         np.testing.assert_allclose(distances, expected, rtol=1e-12)
 
 
@@ -96,7 +98,7 @@ def test_zero_features_are_as_far_from_all_as_in_the_score():
     found = neighbour_distances(
         torch.as_tensor(asked), torch.as_tensor(known), [4], angular=True
     )
-    expected = mean_neighbour_distance(asked, known, k=4)
+    expected = mean_neighbour_distance(query=asked, reference=known, k=4)
     np.testing.assert_allclose(found[0], expected, rtol=1e-12)
 
 

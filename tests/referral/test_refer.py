@@ -98,7 +98,7 @@ def test_one_accuracy_is_promised_as_by_the_score_of_thresholds():
         correct = rng.random(n) >= 0.3 * uncertainty
         for accuracy in (0.8, 0.9, 0.95):
             expected = scores.referral_threshold(
-                correct, uncertainty, accuracy=accuracy
+                correct=correct, uncertainty=uncertainty, accuracy=accuracy
             )
             plan = qualms.refer(
                 labelled(correct, uncertainty), accuracy=accuracy, options=OWN
@@ -113,7 +113,9 @@ def test_a_promised_budget_is_that_of_the_score_of_thresholds():
     arrays = binary(500)
     entropy = scores.entropy(arrays["prob"], class_axis=None)
     correct = scores.correct(arrays["prob"], arrays["target"])
-    expected = scores.referral_threshold(correct, entropy, budget=0.2, confidence=0.95)
+    expected = scores.referral_threshold(
+        correct=correct, uncertainty=entropy, budget=0.2, confidence=0.95
+    )
     plan = qualms.refer(arrays, budget=0.2, confidence=0.95)
     assert plan.threshold == pytest.approx(expected.guaranteed_threshold, rel=1e-12)
     assert plan.promise.budget == 0.2
@@ -402,7 +404,7 @@ def test_values_are_the_public_scores_of_the_kept_items():
             "accuracy": scores.accuracy(prob, target),
             "sensitivity": np.mean(prob[target == 1] > 0.5),
             "specificity": np.mean(prob[target == 0] <= 0.5),
-            "auroc": scores.auroc(prob, target == 1),
+            "auroc": scores.auroc(score=prob, positive=target == 1),
             "nll": scores.nll(prob, target),
         }
         for name, value in expected.items():

@@ -136,10 +136,12 @@ def test_a_threshold_needs_items():
 def test_active_learning_is_credited_with_what_random_queries_do_not_give():
     before, after, random = 0.5, 0.6, 0.53
     expected = (after / before - 1) - (random / before - 1)
-    assert al_improvement(before, after, random) == pytest.approx(expected)
-    assert np.isnan(al_improvement(0.0, 0.5, 0.5))
+    assert al_improvement(
+        dice_before=before, dice_after=after, dice_random=random
+    ) == pytest.approx(expected)
+    assert np.isnan(al_improvement(dice_before=0.0, dice_after=0.5, dice_random=0.5))
     with pytest.raises(ValueError, match="dice_after must be finite and lie in"):
-        al_improvement(0.5, 60.0, 0.5)
+        al_improvement(dice_before=0.5, dice_after=60.0, dice_random=0.5)
 
 
 @pytest.mark.parametrize("share", [0.01, 0.07, 0.5, 1.0])
@@ -201,7 +203,9 @@ def test_the_sum_is_taken_per_pixel_of_the_object():
 
 def test_what_a_shift_costs_is_relative_to_the_dice_before():
     # Table 2 of Kahl et al. (2024): calcification.
-    assert 100 * dice_drop(0.804, 0.7669) == pytest.approx(4.6112, abs=0.01)
-    assert np.isnan(dice_drop(0.0, 0.5))
+    assert 100 * dice_drop(dice_in_domain=0.804, dice_shifted=0.7669) == pytest.approx(
+        4.6112, abs=0.01
+    )
+    assert np.isnan(dice_drop(dice_in_domain=0.0, dice_shifted=0.5))
     with pytest.raises(ValueError, match="dice_shifted must be finite"):
-        dice_drop(0.5, 1.5)
+        dice_drop(dice_in_domain=0.5, dice_shifted=1.5)

@@ -24,13 +24,13 @@ def test_the_slope_is_that_of_logistic_regression(seed):
     prob, positive = made(seed=seed)
     x = np.log(prob / (1 - prob))[:, None]
     model = LogisticRegression(C=np.inf, tol=1e-12, max_iter=10_000).fit(x, positive)
-    ours = scores.calibration_slope(prob, positive)
+    ours = scores.calibration_slope(prob=prob, positive=positive)
     assert ours == pytest.approx(model.coef_[0, 0], abs=1e-5)
 
 
 def test_the_intercept_makes_the_mean_right():
     prob, positive = made()
-    shift = scores.calibration_intercept(prob, positive)
+    shift = scores.calibration_intercept(prob=prob, positive=positive)
     moved = expit(np.log(prob / (1 - prob)) + shift)
     assert moved.mean() == pytest.approx(positive.mean(), abs=1e-10)
 
@@ -67,19 +67,23 @@ def test_influence_is_the_derivative_by_weight(score):
     ],
 )
 def test_a_slope_without_a_value_is_nan_and_says_why(prob, positive):
-    assert math.isnan(scores.calibration_slope(prob, positive))
-    assert influence_of(scores.calibration_slope, prob, positive).reason
+    assert math.isnan(scores.calibration_slope(prob=prob, positive=positive))
+    assert influence_of(scores.calibration_slope, prob=prob, positive=positive).reason
 
 
 def test_saturated_probabilities_are_clipped():
     prob = np.array([0.0, 1.0, 0.0, 1.0, 0.3, 0.6])
-    assert math.isfinite(scores.calibration_slope(prob, [0, 1, 1, 1, 0, 0]))
-    assert math.isfinite(scores.calibration_intercept(prob, [0, 1, 1, 1, 0, 0]))
+    assert math.isfinite(
+        scores.calibration_slope(prob=prob, positive=[0, 1, 1, 1, 0, 0])
+    )
+    assert math.isfinite(
+        scores.calibration_intercept(prob=prob, positive=[0, 1, 1, 1, 0, 0])
+    )
 
 
 def test_no_probability_is_refused():
     with pytest.raises(ValueError, match="prob must lie in"):
-        scores.calibration_slope([1.5], [1])
+        scores.calibration_slope(prob=[1.5], positive=[1])
 
 
 def test_the_curve_of_a_line_is_the_line():
@@ -87,7 +91,7 @@ def test_the_curve_of_a_line_is_the_line():
     # Each probability has twenty items, of which exactly this share is positive.
     positive = np.arange(20) < np.round(20 * prob)[:, None]
     curve = scores.calibration_curve(
-        np.repeat(prob, 20), positive.ravel(), [0.1, 0.5, 0.9]
+        prob=np.repeat(prob, 20), positive=positive.ravel(), at=[0.1, 0.5, 0.9]
     )
     assert curve.share == pytest.approx([0.1, 0.5, 0.9], abs=0.01)
     assert curve.weight.sum(axis=1) == pytest.approx([1, 1, 1])

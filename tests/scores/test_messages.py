@@ -42,8 +42,8 @@ def test_correlation_with_ignored_pixels_names_the_mask():
 def test_images_of_two_sizes_are_told_to_be_joined():
     images = [np.zeros((2, 3)), np.zeros((4, 4))]
     for call in (
-        lambda: scores.fit_platt(images, images),
-        lambda: scores.auroc([[0.1], [0.2, 0.3]], [0, 1]),
+        lambda: scores.fit_platt(uncertainty=images, correct=images),
+        lambda: scores.auroc(score=[[0.1], [0.2, 0.3]], positive=[0, 1]),
         lambda: scores.ncc(images, images),
     ):
         with pytest.raises(ValueError, match="parts differ in shape; join them first"):

@@ -41,7 +41,7 @@ def test_as_many_places_as_classes_hold_every_target():
 
 def test_macro_auroc_of_two_classes_is_auroc():
     probs, target = items(3, classes=2)
-    expected = scores.auroc(probs[:, 1], target == 1)
+    expected = scores.auroc(score=probs[:, 1], positive=target == 1)
     assert scores.macro_auroc(probs, target) == pytest.approx(expected)
 
 

@@ -118,7 +118,10 @@ def test_the_isotonic_map_repairs_the_nll_and_keeps_the_order():
     assert nll(better, target[val]) < nll(probs[val], target[val])
     order = np.argsort(probs[test, 1])
     assert (np.diff(fitted.apply(probs[test])[order, 1]) >= 0).all()
-    assert auroc(better[:, 1], target[val]) >= auroc(probs[val, 1], target[val]) - 0.01
+    assert (
+        auroc(score=better[:, 1], positive=target[val])
+        >= auroc(score=probs[val, 1], positive=target[val]) - 0.01
+    )
 
 
 def test_a_row_that_every_map_sends_to_zero_becomes_uniform():

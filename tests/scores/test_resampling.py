@@ -87,7 +87,9 @@ def test_replicates_are_scores_of_repeated_items():
     design = {"strata": positive, "cluster": np.arange(80) // 3, "seed": 4}
     samples = bootstrap(auroc, score, positive, replicates=5, **design)
     for sample, count in zip(samples, counts(80, 5, **design), strict=True):
-        assert sample == auroc(score.repeat(count), positive.repeat(count))
+        assert sample == auroc(
+            score=score.repeat(count), positive=positive.repeat(count)
+        )
 
 
 def test_undefined_replicates_are_left_out_and_counted():
@@ -172,7 +174,9 @@ def test_a_file_does_not_differ_from_itself():
     rng = np.random.default_rng(0)
     score, positive = rng.normal(size=200), rng.random(200) < 0.3
     one, two = (bootstrap(auroc, score, positive, replicates=50) for _ in range(2))
-    difference = paired_difference(one, two, 0.5, 0.5)
+    difference = paired_difference(
+        a_samples=one, b_samples=two, a_value=0.5, b_value=0.5
+    )
     assert (difference.value, difference.low, difference.high, difference.p) == (
         0.0,
         0.0,
@@ -183,7 +187,11 @@ def test_a_file_does_not_differ_from_itself():
 
 def test_the_difference_is_of_the_values_and_its_interval_of_the_samples():
     difference = paired_difference(
-        [3.0, 4.0, 5.0], [1.0, 1.0, 1.0], 4.5, 1.0, level=0.5
+        a_samples=[3.0, 4.0, 5.0],
+        b_samples=[1.0, 1.0, 1.0],
+        a_value=4.5,
+        b_value=1.0,
+        level=0.5,
     )
     assert (difference.value, difference.low, difference.high) == (3.5, 2.5, 3.5)
 
@@ -200,12 +208,19 @@ def test_the_difference_is_of_the_values_and_its_interval_of_the_samples():
     ],
 )
 def test_p_counts_the_replicates_across_zero_and_the_observed_one(differences, p):
-    difference = paired_difference(differences, np.zeros(len(differences)), 1.0, 0.0)
+    difference = paired_difference(
+        a_samples=differences,
+        b_samples=np.zeros(len(differences)),
+        a_value=1.0,
+        b_value=0.0,
+    )
     assert difference.p == pytest.approx(p)
 
 
 def test_a_difference_undefined_everywhere_is_nan():
-    difference = paired_difference([np.nan], [1.0], np.nan, 1.0)
+    difference = paired_difference(
+        a_samples=[np.nan], b_samples=[1.0], a_value=np.nan, b_value=1.0
+    )
     assert np.isnan(
         [difference.value, difference.low, difference.high, difference.p]
     ).all()
@@ -218,7 +233,11 @@ def test_pairing_sees_what_unpaired_intervals_do_not():
     samples = samples_of(table)
     spread = np.quantile(samples["a"], [0.025, 0.975])
     assert spread[0] < np.mean(table["b"]) < spread[1]
-    difference = paired_difference(samples["a"], samples["b"], *means(table).values())
+    difference = paired_difference(
+        a_samples=samples["a"],
+        b_samples=samples["b"],
+        **dict(zip(("a_value", "b_value"), means(table).values(), strict=True)),
+    )
     assert difference.low > 0.0
     assert difference.p < 0.05
 
@@ -230,7 +249,11 @@ def test_equal_methods_are_told_apart_as_rarely_as_stated():
         shared = rng.normal(size=60)
         table = {name: shared + rng.normal(size=60) for name in "ab"}
         samples = samples_of(table, replicates=120, seed=seed)
-        p = paired_difference(samples["a"], samples["b"], *means(table).values()).p
+        p = paired_difference(
+            a_samples=samples["a"],
+            b_samples=samples["b"],
+            **dict(zip(("a_value", "b_value"), means(table).values(), strict=True)),
+        ).p
         told_apart += p <= 0.05
     # 5 % plus the percentile bootstrap's known excess at n = 60 (about 1.5 %), with
     # three standard errors of 200 trials (4.6 %).
@@ -239,6 +262,8 @@ def test_equal_methods_are_told_apart_as_rarely_as_stated():
 
 def test_wrong_samples_are_refused():
     with pytest.raises(ValueError, match="same length, got 2 and 1; bootstrap both"):
-        paired_difference([1.0, 2.0], [1.0], 1.0, 1.0)
+        paired_difference(
+            a_samples=[1.0, 2.0], b_samples=[1.0], a_value=1.0, b_value=1.0
+        )
     with pytest.raises(ValueError, match="b_samples must have shape"):
-        paired_difference([1.0], [], 1.0, 1.0)
+        paired_difference(a_samples=[1.0], b_samples=[], a_value=1.0, b_value=1.0)

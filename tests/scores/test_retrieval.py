@@ -6,6 +6,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import NearestNeighbors
 
 from qualms.scores._neighbours import neighbours
+from qualms.scores.arguments import called_in_order
 from qualms.scores.retrieval import (
     crop_rate,
     mixed_r_auroc,
@@ -128,7 +129,7 @@ def test_r_auroc_is_the_auroc_of_wrong_retrievals_in_scikit_learn():
     uncertainty = np.round(rng.normal(size=300), 1)
     neighbours = nearest_neighbour(embedding)
     expected = roc_auc_score(target[neighbours] != target, uncertainty)
-    value = r_auroc(embedding, target, uncertainty)
+    value = r_auroc(embedding=embedding, target=target, uncertainty=uncertainty)
     assert value == pytest.approx(expected, rel=1e-12)
 
 
@@ -143,7 +144,7 @@ def test_a_fractional_hit_weighs_on_both_sides_of_r_auroc():
         np.tile(uncertainty, 2),
         sample_weight=np.append(1 - hits, hits),
     )
-    value = r_auroc(embedding, target, uncertainty)
+    value = r_auroc(embedding=embedding, target=target, uncertainty=uncertainty)
     assert value == pytest.approx(expected, rel=1e-12)
 
 
@@ -153,24 +154,30 @@ def test_hits_at_hand_give_the_same_scores():
     uncertainty, upstream = rng.random(60), rng.random(60) < 0.5
     hits = retrieval_hits(embedding, target)
     assert recall_at_1(embedding, target, hits=hits) == recall_at_1(embedding, target)
-    assert r_auroc(embedding, target, uncertainty, hits=hits) == r_auroc(
-        embedding, target, uncertainty
-    )
-    hits = retrieval_hits(embedding, mixed_target(target, upstream))
+    assert r_auroc(
+        embedding=embedding, target=target, uncertainty=uncertainty, hits=hits
+    ) == r_auroc(embedding=embedding, target=target, uncertainty=uncertainty)
+    hits = retrieval_hits(embedding, mixed_target(target=target, upstream=upstream))
     arrays = embedding, target, uncertainty, upstream
-    assert mixed_r_auroc(*arrays, hits=hits) == mixed_r_auroc(*arrays)
+    assert called_in_order(mixed_r_auroc, *arrays, hits=hits) == called_in_order(
+        mixed_r_auroc, *arrays
+    )
 
 
 def test_r_auroc_is_undefined_when_every_retrieval_is_right_or_wrong():
     embedding = np.random.default_rng(9).normal(size=(20, 3))
-    assert np.isnan(r_auroc(embedding, np.zeros(20), np.arange(20.0)))
-    assert np.isnan(r_auroc(embedding, np.arange(20), np.arange(20.0)))
+    assert np.isnan(
+        r_auroc(embedding=embedding, target=np.zeros(20), uncertainty=np.arange(20.0))
+    )
+    assert np.isnan(
+        r_auroc(embedding=embedding, target=np.arange(20), uncertainty=np.arange(20.0))
+    )
 
 
 def test_upstream_and_downstream_items_share_no_class():
     rng = np.random.default_rng(10)
     target, upstream = rng.integers(0, 4, size=50), rng.random(50) < 0.5
-    moved = mixed_target(target, upstream)
+    moved = mixed_target(target=target, upstream=upstream)
     same = (target[:, None] == target) & (upstream[:, None] == upstream)
     np.testing.assert_array_equal(moved[:, None] == moved, same)
 
@@ -178,8 +185,8 @@ def test_upstream_and_downstream_items_share_no_class():
 def test_mixed_r_auroc_sees_a_neighbour_from_upstream_as_wrong():
     embedding = [[1.0, 0.0], [1.0, 0.01], [0.0, 1.0], [0.1, 1.0]]
     arrays = embedding, [0, 0, 1, 1], [0.8, 0.9, 0.1, 0.2]
-    assert np.isnan(r_auroc(*arrays))
-    assert mixed_r_auroc(*arrays, [True, False, False, False]) == 1.0
+    assert np.isnan(called_in_order(r_auroc, *arrays))
+    assert called_in_order(mixed_r_auroc, *arrays, [True, False, False, False]) == 1.0
 
 
 def test_targets_may_be_names():
@@ -190,7 +197,9 @@ def test_targets_may_be_names():
 
 
 def test_an_equal_uncertainty_after_cropping_counts_against():
-    assert crop_rate([0.5, 0.5, 0.5], [0.5, 0.6, 0.4]) == pytest.approx(1 / 3)
+    assert crop_rate(
+        uncertainty=[0.5, 0.5, 0.5], cropped=[0.5, 0.6, 0.4]
+    ) == pytest.approx(1 / 3)
 
 
 def test_malformed_input_is_refused_with_a_sentence():
@@ -214,4 +223,9 @@ def test_malformed_input_is_refused_with_a_sentence():
     with pytest.raises(ValueError, match=r"hits must lie in \[0, 1\], got 0 to 2"):
         recall_at_1(good, [0, 1, 2], hits=[0.0, 1.0, 2.0])
     with pytest.raises(ValueError, match="upstream must be 0 or 1"):
-        mixed_r_auroc(good, [0, 1, 2], [0.1, 0.2, 0.3], [0, 1, 2])
+        mixed_r_auroc(
+            embedding=good,
+            target=[0, 1, 2],
+            uncertainty=[0.1, 0.2, 0.3],
+            upstream=[0, 1, 2],
+        )

@@ -50,12 +50,16 @@ def test_curve_and_areas_are_expectations_over_tie_orders(items):
     risk, uncertainty = items
     curves = curves_of_all_tie_orders(risk, uncertainty)
     share = np.arange(1, len(risk) + 1) / len(risk)
-    curve = risk_coverage_curve(risk, uncertainty)
+    curve = risk_coverage_curve(risk=risk, uncertainty=uncertainty)
     np.testing.assert_allclose(curve.risk, curves.mean(axis=0), rtol=1e-12)
     np.testing.assert_array_equal(curve.coverage, share)
-    assert aurc(risk, uncertainty) == pytest.approx(curves.mean(), rel=1e-12)
+    assert aurc(risk=risk, uncertainty=uncertainty) == pytest.approx(
+        curves.mean(), rel=1e-12
+    )
     generalised = (curves * share).mean()
-    assert augrc(risk, uncertainty) == pytest.approx(generalised, rel=1e-12)
+    assert augrc(risk=risk, uncertainty=uncertainty) == pytest.approx(
+        generalised, rel=1e-12
+    )
 
 
 @given(tiny_items, st.sampled_from([0.01, 0.25, 0.5, 0.8, 1.0]))
@@ -63,7 +67,7 @@ def test_risk_at_coverage_is_an_expectation_over_tie_orders(items, coverage):
     risk, uncertainty = items
     kept = max(1, round(coverage * len(risk)))
     expected = curves_of_all_tie_orders(risk, uncertainty)[:, kept - 1].mean()
-    value = risk_at_coverage(risk, uncertainty, coverage=coverage)
+    value = risk_at_coverage(risk=risk, uncertainty=uncertainty, coverage=coverage)
     assert value == pytest.approx(expected, rel=1e-12)
 
 
@@ -71,8 +75,10 @@ def test_risk_at_coverage_is_an_expectation_over_tie_orders(items, coverage):
 def test_eaurc_is_the_distance_to_the_best_of_all_rankings(items):
     risk, uncertainty = items
     best = min(prefix_means(order).mean() for order in permutations(risk))
-    excess = eaurc(risk, uncertainty)
-    assert excess == pytest.approx(aurc(risk, uncertainty) - best, abs=1e-12)
+    excess = eaurc(risk=risk, uncertainty=uncertainty)
+    assert excess == pytest.approx(
+        aurc(risk=risk, uncertainty=uncertainty) - best, abs=1e-12
+    )
     assert excess >= -1e-12
 
 
@@ -87,7 +93,7 @@ def test_a_perfect_ranking_has_an_eaurc_of_exactly_zero(risks, kind):
         "ties broken": np.argsort(np.argsort(risk, kind="stable")),
         "coarser only where equal": np.unique(risk, return_inverse=True)[1],
     }[kind]
-    assert eaurc(risk, uncertainty) == 0.0
+    assert eaurc(risk=risk, uncertainty=uncertainty) == 0.0
 
 
 @given(tiny_items, st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.7, 1.0]))
@@ -98,13 +104,17 @@ def test_coverage_at_risk_is_the_best_threshold(items, level):
         for threshold in np.unique(uncertainty)
         if risk[uncertainty <= threshold].mean() <= level + 1e-12
     ]
-    assert coverage_at_risk(risk, uncertainty, risk_level=level) == max(shares)
+    assert coverage_at_risk(
+        risk=risk, uncertainty=uncertainty, risk_level=level
+    ) == max(shares)
 
 
 def test_coverage_at_risk_forgives_the_rounding_of_a_mean():
     risk = np.full(10, 0.1)
     assert np.cumsum(risk)[2] / 3 > 0.1
-    assert coverage_at_risk(risk[:3], np.arange(3), risk_level=0.1) == 1.0
+    assert (
+        coverage_at_risk(risk=risk[:3], uncertainty=np.arange(3), risk_level=0.1) == 1.0
+    )
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -116,7 +126,9 @@ def test_augrc_of_errors_is_the_auroc_of_the_errors(seed):
     errors, hits = wrong.sum(), (~wrong).sum()
     misses = (1 - roc_auc_score(wrong, uncertainty)) * errors * hits
     expected = (misses + errors * (errors + 1) / 2) / 300**2
-    assert augrc(wrong, uncertainty) == pytest.approx(expected, rel=1e-12)
+    assert augrc(risk=wrong, uncertainty=uncertainty) == pytest.approx(
+        expected, rel=1e-12
+    )
 
 
 def test_selective_risks_agree_with_the_golden_curve(golden):
@@ -124,11 +136,13 @@ def test_selective_risks_agree_with_the_golden_curve(golden):
     risk = np.array(case["inputs"]["risk"])
     uncertainty = -np.array(case["inputs"]["conf"])
     expected = case["curve_no_ties"]["selective_risks"][::-1]
-    curve = risk_coverage_curve(risk, uncertainty)
+    curve = risk_coverage_curve(risk=risk, uncertainty=uncertainty)
     np.testing.assert_allclose(curve.risk, expected, rtol=1e-9)
     best = case["aurc_opt_used_by_reference_mean_of_selective_risks"]
-    assert aurc(risk, risk) == pytest.approx(best, rel=1e-9)
-    assert eaurc(risk, uncertainty) == pytest.approx(np.mean(expected) - best, rel=1e-8)
+    assert aurc(risk=risk, uncertainty=risk) == pytest.approx(best, rel=1e-9)
+    assert eaurc(risk=risk, uncertainty=uncertainty) == pytest.approx(
+        np.mean(expected) - best, rel=1e-8
+    )
 
 
 @pytest.mark.parametrize(
@@ -159,18 +173,24 @@ def test_balanced_joint_is_seeded():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: aurc([0.1, -0.2], [1, 2]), r"risk must be 0 or more, row 1 is -0\.2"),
-        (lambda: aurc([0.1, 0.2], [1, 2, 3]), r"uncertainty must have 2 items, got 3"),
         (
-            lambda: risk_at_coverage([0.1], [1], coverage=0.0),
+            lambda: aurc(risk=[0.1, -0.2], uncertainty=[1, 2]),
+            r"risk must be 0 or more, row 1 is -0\.2",
+        ),
+        (
+            lambda: aurc(risk=[0.1, 0.2], uncertainty=[1, 2, 3]),
+            r"uncertainty must have 2 items, got 3",
+        ),
+        (
+            lambda: risk_at_coverage(risk=[0.1], uncertainty=[1], coverage=0.0),
             r"coverage must be above 0 and at most 1, got 0\.0",
         ),
         (
-            lambda: risk_at_coverage([0.1], [1], coverage=np.nan),
+            lambda: risk_at_coverage(risk=[0.1], uncertainty=[1], coverage=np.nan),
             r"coverage must be above 0 and at most 1, got nan",
         ),
         (
-            lambda: coverage_at_risk([0.1], [1], risk_level=-0.1),
+            lambda: coverage_at_risk(risk=[0.1], uncertainty=[1], risk_level=-0.1),
             r"risk_level must be a number of 0 or more, got -0\.1",
         ),
         (lambda: balanced_joint([True, True]), r"got only shifted rows"),
@@ -196,22 +216,32 @@ def area_of_the_paper(risk, uncertainty):
 def test_the_area_by_thresholds_is_the_formula_of_the_paper(items):
     risk, uncertainty = items
     expected = area_of_the_paper(risk, uncertainty)
-    assert threshold_aurc(risk, uncertainty) == pytest.approx(expected, abs=1e-12)
+    assert threshold_aurc(risk=risk, uncertainty=uncertainty) == pytest.approx(
+        expected, abs=1e-12
+    )
     best = area_of_the_paper(risk, risk)
-    excess = threshold_eaurc(risk, uncertainty)
+    excess = threshold_eaurc(risk=risk, uncertainty=uncertainty)
     assert excess == pytest.approx(expected - best, abs=1e-12)
-    assert threshold_eaurc(risk, risk) == 0.0
+    assert threshold_eaurc(risk=risk, uncertainty=risk) == 0.0
 
 
 def test_areas_of_the_specification():
     rng = np.random.default_rng(42)
     risk, uncertainty = rng.random(12), -rng.normal(size=12)
-    assert threshold_aurc(risk, uncertainty) == pytest.approx(0.4990884544, abs=1e-9)
-    assert values.aurc(risk, uncertainty) == pytest.approx(0.4990884544, abs=1e-9)
-    assert threshold_aurc(risk, risk) == pytest.approx(0.3390212935, abs=1e-9)
+    assert threshold_aurc(risk=risk, uncertainty=uncertainty) == pytest.approx(
+        0.4990884544, abs=1e-9
+    )
+    assert values.aurc(risk=risk, uncertainty=uncertainty) == pytest.approx(
+        0.4990884544, abs=1e-9
+    )
+    assert threshold_aurc(risk=risk, uncertainty=risk) == pytest.approx(
+        0.3390212935, abs=1e-9
+    )
     tied = np.round(2 * uncertainty) / 2
-    assert threshold_aurc(risk, tied) == pytest.approx(0.40905, abs=5e-6)
-    assert aurc(risk, tied) == pytest.approx(0.545, abs=5e-4)
+    assert threshold_aurc(risk=risk, uncertainty=tied) == pytest.approx(
+        0.40905, abs=5e-6
+    )
+    assert aurc(risk=risk, uncertainty=tied) == pytest.approx(0.545, abs=5e-4)
 
 
 def test_graded_risks_of_few_items_give_excess_risk_no_interval():

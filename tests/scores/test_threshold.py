@@ -35,7 +35,9 @@ def test_accuracy_is_reached_with_the_fewest_referrals(items, accuracy):
         for threshold in candidates(uncertainty)
         if described(correct, uncertainty, threshold)[1] >= accuracy
     ]
-    found = referral_threshold(correct, uncertainty, accuracy=accuracy)
+    found = referral_threshold(
+        correct=correct, uncertainty=uncertainty, accuracy=accuracy
+    )
     if good:
         assert found.threshold == max(good)
         referred, kept = described(correct, uncertainty, found.threshold)
@@ -48,7 +50,7 @@ def test_accuracy_is_reached_with_the_fewest_referrals(items, accuracy):
 @given(tiny_items, st.sampled_from(SHARES))
 def test_a_budget_is_used_up_but_not_overrun(items, budget):
     correct, uncertainty = items
-    found = referral_threshold(correct, uncertainty, budget=budget)
+    found = referral_threshold(correct=correct, uncertainty=uncertainty, budget=budget)
     good = [
         threshold
         for threshold in candidates(uncertainty)
@@ -65,7 +67,9 @@ def test_the_guaranteed_threshold_is_described_by_the_same_rule(items, share, sp
     correct, uncertainty = items
     correct, uncertainty = np.tile(correct, 40), np.tile(uncertainty, 40)
     asked = {"budget": share} if spend else {"accuracy": share}
-    threshold = referral_threshold(correct, uncertainty, **asked, confidence=0.6)
+    threshold = referral_threshold(
+        correct=correct, uncertainty=uncertainty, **asked, confidence=0.6
+    )
     if np.isnan(threshold.guaranteed_threshold):
         assert (
             "guarantees accuracy" in threshold.reason or "reaches" in threshold.reason
@@ -93,7 +97,7 @@ def test_the_accuracy_guarantee_holds_where_every_threshold_is_a_trap(levels):
         if levels:
             uncertainty = np.floor(levels * uncertainty)
         threshold = referral_threshold(
-            correct, uncertainty, accuracy=0.8, confidence=0.7
+            correct=correct, uncertainty=uncertainty, accuracy=0.8, confidence=0.7
         )
         violations += not np.isnan(threshold.guaranteed_threshold)
     assert violations > 0
@@ -107,7 +111,9 @@ def test_the_accuracy_guarantee_holds_where_the_plain_threshold_fails():
     for _ in range(400):
         uncertainty = rng.random(400)
         correct = rng.random(400) >= 0.3 * uncertainty
-        threshold = referral_threshold(correct, uncertainty, accuracy=0.92)
+        threshold = referral_threshold(
+            correct=correct, uncertainty=uncertainty, accuracy=0.92
+        )
         limit = 0.08 / 0.15
         guaranteed += threshold.guaranteed_threshold > limit
         plain += threshold.threshold > limit
@@ -119,7 +125,9 @@ def test_the_accuracy_guarantee_is_of_use_with_many_items():
     rng = np.random.default_rng(2)
     uncertainty = rng.random(20_000)
     correct = rng.random(20_000) >= 0.3 * uncertainty
-    threshold = referral_threshold(correct, uncertainty, accuracy=0.92)
+    threshold = referral_threshold(
+        correct=correct, uncertainty=uncertainty, accuracy=0.92
+    )
     assert threshold.threshold == pytest.approx(0.533, abs=0.05)
     assert 0.42 < threshold.guaranteed_threshold < threshold.threshold
     assert threshold.reason == ""
@@ -130,7 +138,9 @@ def test_a_guaranteed_threshold_passes_the_binomial_test_of_scipy():
     rng = np.random.default_rng(3)
     uncertainty = rng.random(1000)
     correct = rng.random(1000) >= 0.3 * uncertainty
-    found = referral_threshold(correct, uncertainty, accuracy=0.9, confidence=0.95)
+    found = referral_threshold(
+        correct=correct, uncertainty=uncertainty, accuracy=0.9, confidence=0.95
+    )
 
     def p_value(threshold):
         kept = uncertainty < threshold
@@ -188,7 +198,7 @@ def test_the_guarantee_is_the_furthest_that_any_walk_reaches(n, levels):
         uncertainty = np.floor(levels * rng.random(n))
         correct = rng.random(n) >= 0.3 * uncertainty / levels
         choice = referral_threshold(
-            correct, uncertainty, accuracy=accuracy, confidence=0.8
+            correct=correct, uncertainty=uncertainty, accuracy=accuracy, confidence=0.8
         )
         expected = reached_by_any_walk(correct, uncertainty, accuracy, 0.8)
         np.testing.assert_equal(choice.guaranteed_threshold, expected)
@@ -213,13 +223,19 @@ def test_few_items_that_are_all_right_guarantee_what_they_can(
 ):
     uncertainty = np.zeros(n) if constant else np.arange(n)
     choice = referral_threshold(
-        np.ones(n), uncertainty, accuracy=accuracy, confidence=confidence
+        correct=np.ones(n),
+        uncertainty=uncertainty,
+        accuracy=accuracy,
+        confidence=confidence,
     )
     assert choice.guaranteed_threshold == (
         np.inf if enough else pytest.approx(np.nan, nan_ok=True)
     )
     none = referral_threshold(
-        np.zeros(n), uncertainty, accuracy=accuracy, confidence=confidence
+        correct=np.zeros(n),
+        uncertainty=uncertainty,
+        accuracy=accuracy,
+        confidence=confidence,
     )
     assert np.isnan(none.guaranteed_threshold)
 
@@ -232,7 +248,9 @@ def test_the_budget_guarantee_holds(levels):
         uncertainty = rng.random(200)
         if levels:
             uncertainty = np.floor(levels * uncertainty) / levels
-        threshold = referral_threshold(np.ones(200), uncertainty, budget=0.2)
+        threshold = referral_threshold(
+            correct=np.ones(200), uncertainty=uncertainty, budget=0.2
+        )
         violations += 1 - threshold.guaranteed_threshold > 0.2
         plain += 1 - threshold.threshold > 0.2
     assert not too_many(violations, 400, 0.1)
@@ -248,12 +266,16 @@ def test_the_budget_rank_is_that_of_the_beta_distribution():
         for r in range(1, n + 1)
         if stats.beta.sf(1 - budget, r, n + 1 - r) >= confidence
     )
-    threshold = referral_threshold(np.ones(n), np.arange(n), budget=budget)
+    threshold = referral_threshold(
+        correct=np.ones(n), uncertainty=np.arange(n), budget=budget
+    )
     assert threshold.guaranteed_threshold == rank
 
 
 def test_too_few_items_leave_only_referring_nobody():
-    threshold = referral_threshold(np.ones(5), np.arange(5), budget=0.2)
+    threshold = referral_threshold(
+        correct=np.ones(5), uncertainty=np.arange(5), budget=0.2
+    )
     assert threshold.threshold == 4.0
     assert threshold.guaranteed_threshold == np.inf
     assert threshold.guaranteed_referred == 0.0
@@ -261,7 +283,9 @@ def test_too_few_items_leave_only_referring_nobody():
 
 
 def test_perfect_accuracy_can_be_seen_but_not_guaranteed():
-    threshold = referral_threshold(np.ones(1000), np.arange(1000), accuracy=1.0)
+    threshold = referral_threshold(
+        correct=np.ones(1000), uncertainty=np.arange(1000), accuracy=1.0
+    )
     assert threshold.threshold == np.inf
     assert np.isnan(threshold.guaranteed_threshold)
     assert "guarantees accuracy 1.0" in threshold.reason
@@ -273,9 +297,11 @@ def test_item_order_does_not_matter():
     correct = rng.random(500) >= 0.5 * uncertainty
     order = rng.permutation(500)
     for asked in ({"accuracy": 0.9}, {"budget": 0.3}):
-        threshold = referral_threshold(correct, uncertainty, **asked)
+        threshold = referral_threshold(
+            correct=correct, uncertainty=uncertainty, **asked
+        )
         assert threshold == referral_threshold(
-            correct[order], uncertainty[order], **asked
+            correct=correct[order], uncertainty=uncertainty[order], **asked
         )
 
 
@@ -292,4 +318,4 @@ def test_item_order_does_not_matter():
 )
 def test_bad_requests_are_refused_with_a_sentence(options, sentence):
     with pytest.raises(ValueError, match=sentence):
-        referral_threshold([1, 0], [0.1, 0.2], **options)
+        referral_threshold(correct=[1, 0], uncertainty=[0.1, 0.2], **options)

@@ -32,12 +32,16 @@ ORDERS = list(permutations(range(5)))[::17]
 
 def test_auroc_of_a_mean_is_exact_in_any_order_of_members():
     probs, target = members()
-    exact = scores.auroc(exact_mean(probs), target == 1)
+    exact = scores.auroc(score=exact_mean(probs), positive=target == 1)
     for order in ORDERS:
         ours = scores.mean_probabilities(probs[list(order)])[:, 1]
         theirs = sum(probs[list(order)])[:, 1] / 5
-        assert scores.auroc(ours, target == 1) == pytest.approx(exact, abs=1e-13)
-        assert scores.auroc(theirs, target == 1) == pytest.approx(exact, abs=1e-13)
+        assert scores.auroc(score=ours, positive=target == 1) == pytest.approx(
+            exact, abs=1e-13
+        )
+        assert scores.auroc(score=theirs, positive=target == 1) == pytest.approx(
+            exact, abs=1e-13
+        )
 
 
 @pytest.mark.parametrize(
@@ -91,7 +95,7 @@ def test_draws_that_agree_have_no_epistemic_uncertainty():
 
 def test_votes_with_equal_entropies_tie():
     votes = [[6, 2, 1, 1], [4, 3, 3, 0], [5, 3, 1, 1], [10, 0, 0, 0]]
-    value = scores.human_alignment([1.0, 2.0, 3.0, 4.0], votes).value
+    value = scores.human_alignment(uncertainty=[1.0, 2.0, 3.0, 4.0], votes=votes).value
     expected = stats.spearmanr([1, 2, 3, 4], [2, 2, 1, 0]).statistic
     assert scores.vote_entropy(votes)[2] > 0
     ranks = stats.rankdata(np.round(scores.vote_entropy(votes), 9))
@@ -141,7 +145,9 @@ def test_without_tolerance_only_equal_bits_tie():
 
 def test_the_released_code_tells_the_last_bit_apart():
     prob, positive = [0.3, 0.1 + 0.2, 0.9], [True, False, True]
-    assert scores.auprc(prob, positive) > retina.auprc(prob, positive)
+    assert scores.auprc(score=prob, positive=positive) > retina.auprc(
+        score=prob, positive=positive
+    )
 
 
 @pytest.mark.parametrize("name", ["accuracy", "auroc", "auprc", "balanced_accuracy"])
@@ -157,4 +163,4 @@ def test_a_referral_curve_ties_in_any_order_of_members(name):
 
 
 def test_a_crop_that_changes_rounding_alone_is_no_less_certain():
-    assert scores.crop_rate([0.3, 0.5], [0.1 + 0.2, 0.6]) == 0.5
+    assert scores.crop_rate(uncertainty=[0.3, 0.5], cropped=[0.1 + 0.2, 0.6]) == 0.5

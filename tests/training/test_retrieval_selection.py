@@ -71,7 +71,7 @@ def test_the_score_is_the_mean_over_splits_and_needs_some_recall():
         RetrievedSplit((rng.random(50) < share).astype(float), rng.random(50))
         for share in (0.5, 0.3)
     ]
-    wanted = np.mean([scores.auroc(u, hits == 0) for hits, u in splits])
+    wanted = np.mean([scores.auroc(score=u, positive=hits == 0) for hits, u in splits])
     assert selection_score("val_r_auroc", splits) == pytest.approx(wanted, rel=1e-12)
     recall = np.mean([hits.mean() for hits, _ in splits])
     assert selection_score("val_recall", splits) == pytest.approx(recall, rel=1e-12)

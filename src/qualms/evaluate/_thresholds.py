@@ -193,15 +193,23 @@ class _ChosenThresholds:
         score, positive = items.score, items.positive
         if rule.rate == "sensitivity":
             return scores.threshold_at_sensitivity(
-                score, positive, rule.value, confidence=confidence
+                score=score,
+                positive=positive,
+                sensitivity=rule.value,
+                confidence=confidence,
             )
         if rule.rate == "specificity":
             return scores.threshold_at_specificity(
-                score, positive, rule.value, confidence=confidence
+                score=score,
+                positive=positive,
+                specificity=rule.value,
+                confidence=confidence,
             )
         if rule.kind == "cost":
-            return scores.cost_threshold(score, positive, cost=rule.value)
-        return scores.youden_threshold(score, positive)
+            return scores.cost_threshold(
+                score=score, positive=positive, cost=rule.value
+            )
+        return scores.youden_threshold(score=score, positive=positive)
 
     def point(
         self,

@@ -137,7 +137,7 @@ def thinned_referral(curve: ReferralCurve, *, subset: str) -> Curve:
 
 def roc(values: Array, positive: Flags, *, name: str, subset: str) -> Curve:
     """Return the highest true positive rates at `ROC_GRID`, linear in between."""
-    curve = scores.roc_curve(values, positive)
+    curve = scores.roc_curve(score=values, positive=positive)
     # Of several points with one rate only the last, highest one matters.
     last = np.append(np.diff(curve.fpr) > 0, True)
     return Curve(
@@ -160,7 +160,7 @@ def whole_roc(
     settings: Mapping[str, str] | None = None,
 ) -> Curve:
     """Return the ROC curve at its own points, thinned evenly if there are many."""
-    curve = scores.roc_curve(values, positive)
+    curve = scores.roc_curve(score=values, positive=positive)
     last = len(curve.fpr) - 1
     chosen = np.unique(np.linspace(0, last, POINTS).round().astype(np.int64))
     return Curve(

@@ -20,6 +20,7 @@ from qualms.inference import Design, Influence, influence_of
 from qualms.predictions import Predictions
 from qualms.processes import Workforce, cores
 from qualms.scores import Better, about
+from qualms.scores.arguments import called_in_order
 from qualms.scores.resampling import score_of_copies
 from qualms.wording import suggest
 
@@ -118,7 +119,7 @@ def entry_of(
     inputs = dict(zip(parameters(score), arrays, strict=False))
     return Entry(
         score=function,
-        value=float(score(*arrays)),
+        value=float(called_in_order(score, *arrays)),
         index=index,
         influence=partial(influence_of, score, *arrays) if has_influence else None,
         resampled=None

@@ -67,8 +67,12 @@ def _shift(name: str, values: Array | None, shifted: NDArray[np.bool_]) -> Entry
         index=np.arange(len(shifted)),
         influence=None
         if values is None
-        else partial(influence_of, scores.ood_auroc, values, shifted),
-        value=math.nan if values is None else scores.ood_auroc(values, shifted),
+        else partial(
+            influence_of, scores.ood_auroc, uncertainty=values, shifted=shifted
+        ),
+        value=math.nan
+        if values is None
+        else scores.ood_auroc(uncertainty=values, shifted=shifted),
         why=missing if values is None else EQUAL,
         ranked=False,
     )

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -104,9 +105,12 @@ class _Pooled:
         return reach(level, parts) / math.sqrt(self.total().variance)
 
 
-def influence_of(score: Callable[..., Any], *arrays: ArrayLike) -> Influence | None:
-    """Return the influence of every item on `score(*arrays)`, None where none is known.
+def influence_of(
+    score: Callable[..., Any], /, *arrays: ArrayLike, **named: ArrayLike
+) -> Influence | None:
+    """Return the influence of every item on a score, None where none is known.
 
+    The arrays of the score are passed by name, or in the order of its parameters.
     Options bound by `functools.partial` are honoured.
 
     >>> from qualms.scores import auroc
@@ -120,7 +124,12 @@ def influence_of(score: Callable[..., Any], *arrays: ArrayLike) -> Influence | N
     if not hasattr(function, "__score__"):
         return None
     influence = about(function).influence
-    return None if influence is None else influence(*arrays, **options)
+    if influence is None:
+        return None
+    parameters = signature(function).parameters.values()
+    needed = [one.name for one in parameters if one.default is one.empty]
+    in_order = [named.pop(name) for name in needed if name in named]
+    return influence(*arrays, *in_order, **named, **options)
 
 
 def interval_of(

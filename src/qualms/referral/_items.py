@@ -324,7 +324,9 @@ def uncertainty_values(predictions: Predictions, source: UncertaintySource) -> A
     if source.name == "width":
         width: Array = predictions.arrays["upper"] - predictions.arrays["lower"]
         return width
-    moments = scores.pool_gaussian(predictions.arrays["mean"], predictions.get("var"))
+    moments = scores.pool_gaussian(
+        mean=predictions.arrays["mean"], var=predictions.get("var")
+    )
     return np.sqrt(moments.var)
 
 
@@ -341,7 +343,7 @@ def predicted_values(predictions: Predictions) -> Index | Array:
         return scores.predicted_class(predictions.arrays["probs"])
     mean = predictions.get("mean")
     if mean is not None:
-        return scores.pool_gaussian(mean).mean
+        return scores.pool_gaussian(mean=mean).mean
     middle: Array = (predictions.arrays["lower"] + predictions.arrays["upper"]) / 2.0
     return middle
 

@@ -251,7 +251,9 @@ def _influence(items: ReferralItems, name: str, chosen: Flags) -> Influence:
     if name == "balanced_accuracy":
         return recall_influence(items.correct[chosen], target)
     if name == "auroc":
-        influence = influence_of(scores.auroc, items.positive[chosen], target == 1)
+        influence = influence_of(
+            scores.auroc, score=items.positive[chosen], positive=target == 1
+        )
     else:
         influence = influence_of(scores.mae, items.predicted[chosen], target)
     assert influence is not None

@@ -151,8 +151,12 @@ def _choose_for_budget(
     items: ReferralItems, sample: ReferralItems, budget: float, request: Request
 ) -> ThresholdChoice:
     options = {"budget": budget, "confidence": request.effective_confidence}
-    plain = scores.referral_threshold(items.correct, items.uncertainty, **options)
-    safe = scores.referral_threshold(sample.correct, sample.uncertainty, **options)
+    plain = scores.referral_threshold(
+        correct=items.correct, uncertainty=items.uncertainty, **options
+    )
+    safe = scores.referral_threshold(
+        correct=sample.correct, uncertainty=sample.uncertainty, **options
+    )
     observed = cutoff_at(items, plain.threshold)
     promised = cutoff_at(items, safe.guaranteed_threshold)
     if request.confidence is None:

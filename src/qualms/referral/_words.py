@@ -242,11 +242,11 @@ def _other_uncertainties(
         return
     index = in_domain_items(file)
     risk = 1.0 - items.correct if items.is_decided else items.loss
-    area = {source.name: float(aurc(risk, items.uncertainty))}
+    area = {source.name: float(aurc(risk=risk, uncertainty=items.uncertainty))}
     for name in dict.fromkeys((*own, usual_uncertainty(file))):
         if name not in area and (name in own or is_computable(file, name)):
             values = uncertainty_values(file, uncertainty_source(file, name))[index]
-            area[name] = float(aurc(risk, values))
+            area[name] = float(aurc(risk=risk, uncertainty=values))
     listed = [f"{value:.3g} by {name}" for name, value in area.items()]
     more = len(listed) - 1 - OTHERS
     words = [*listed[1 : 1 + OTHERS], *([f"{more} more"] if more > 0 else [])]

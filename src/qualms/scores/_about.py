@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 from numpy.typing import ArrayLike
 
+from qualms.scores.arguments import called_in_order
 from qualms.scores.influence import Influence, mean_influence
 
 __all__ = ["About", "Better", "about", "as_score"]
@@ -78,7 +79,8 @@ def _influence_on_mean(
     items: Callable[..., ArrayLike], about: About
 ) -> Callable[..., Influence]:
     def influence(*arrays: ArrayLike, **options: Any) -> Influence:
-        return mean_influence(items(*arrays, **options), about=about)
+        values = called_in_order(items, *arrays, **options)
+        return mean_influence(values, about=about)
 
     return influence
 

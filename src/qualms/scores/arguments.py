@@ -4,7 +4,10 @@ No score computes with an empty array, a nan or a wrong shape. Every refusal is 
 sentence that names the argument, the row, the value and what to do.
 """
 
-from typing import Any, NamedTuple
+import inspect
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from qualms.arrays import Array, Flags, Index
 from qualms.scores._sums import join_largest, mean_rows
 from qualms.scores.ties import TIE, first_largest
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 __all__ = ["TopLabel", "mean_probabilities", "predicted_class", "top_label"]
 
@@ -26,6 +31,20 @@ SINGLE = 1.01 * float(np.finfo(np.float32).eps)
 BLOCK = 1 << 16
 # Least likelihood: a probability of 0 would cost infinitely many nats.
 FLOOR = 1e-15
+
+
+# What other libraries call the arrays that are passed by name.
+THEIRS = {
+    "called": "y_pred",
+    "correct": "y_pred == y_true",
+    "positive": "y_true",
+    "prob": "y_prob",
+    "risk": "y_pred != y_true",
+    "score": "y_score",
+    "target": "y_true",
+}
+
+_ORDER = "probabilities come first: (probs=y_prob, target=y_true)"
 
 
 class LabelledProbabilities(NamedTuple):
@@ -44,6 +63,41 @@ class TopLabel(NamedTuple):
     """(N,) probability of the predicted class."""
     correct: Flags
     """(N,) True where the predicted class is the target."""
+
+
+def by_name(function: F) -> F:
+    """Let a function take its arrays by name only, and show the call in the error.
+
+    Libraries differ in the order of their arguments, and numbers of a wrong order often
+    look right. For functions in which the order can neither be told nor is without
+    effect.
+    """
+    names = inspect.signature(function).parameters
+    needed = [name for name, one in names.items() if one.default is one.empty]
+    call = ", ".join(f"{name}={THEIRS.get(name, name)}" for name in needed)
+
+    @wraps(function)
+    def checked(*places: Any, **named: Any) -> Any:
+        if places or not set(needed) <= named.keys() <= names.keys():
+            raise TypeError(
+                f"{function.__name__} takes its arrays by name, since libraries differ"
+                f" in their order: {function.__name__}({call})"
+            )
+        return function(**named)
+
+    checked.__order__ = tuple(needed)  # type: ignore[attr-defined]
+    return checked  # type: ignore[return-value]
+
+
+def called_in_order(
+    score: Callable[..., Any], /, *arrays: ArrayLike, **options: Any
+) -> Any:
+    """Return `score` of arrays in the order of its parameters, also if `by_name`."""
+    function = score.func if isinstance(score, partial) else score
+    names = getattr(function, "__order__", None)
+    if names is None:
+        return score(*arrays, **options)
+    return score(**dict(zip(names, arrays, strict=False)), **options)
 
 
 def as_array(name: str, values: ArrayLike) -> NDArray[Any]:
@@ -107,7 +161,10 @@ def labels(
         wrong = np.flatnonzero(numbers != np.floor(numbers))
         if wrong.size:
             row = int(wrong[0])
-            raise ValueError(f"{name} must be whole numbers, row {row} is {array[row]}")
+            hint = f"; {_ORDER}" if name == "target" else ""
+            raise ValueError(
+                f"{name} must be whole numbers, row {row} is {array[row]}{hint}"
+            )
     result = array.astype(np.int64, copy=False)
     if result.min() < 0 or result.max() >= classes:
         row = int(np.flatnonzero((result < 0) | (result >= classes))[0])
@@ -136,6 +193,11 @@ def mean_probabilities(probs: ArrayLike) -> Array:
             f"(M, N, C) with at least one item, got shape {array.shape}"
         )
     if array.ndim == 1:
+        if array.dtype.kind != "f":
+            raise ValueError(
+                f"probs must be probabilities, got whole numbers ({array.dtype}), as"
+                f" classes are; {_ORDER}"
+            )
         return _of_two_classes(array.astype(np.float64, copy=False))
     if array.shape[-1] < 2:
         _refuse_probabilities(array)

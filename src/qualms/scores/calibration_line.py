@@ -17,7 +17,7 @@ from qualms.arrays import Array, Flags, Index
 from qualms.jit import jit
 from qualms.scores._about import as_score
 from qualms.scores._sums import plain_dot
-from qualms.scores.arguments import FLOOR, flags, vector
+from qualms.scores.arguments import FLOOR, by_name, flags, vector
 from qualms.scores.influence import (
     CLUSTERS_OF_SLOPES,
     Influence,
@@ -126,14 +126,15 @@ def _changes(
     high=math.inf,
     influence=_slope_influence,
 )
-def calibration_slope(prob: ArrayLike, positive: ArrayLike) -> float:
+@by_name
+def calibration_slope(*, prob: ArrayLike, positive: ArrayLike) -> float:
     """Return the slope of logistic regression on the logit of P(y=1), `prob` (N,).
 
     It is best at 1; below it predictions are too extreme. Probabilities of 0 and 1
     count as 1e-15 and 1 - 1e-15. Undefined, nan, where a threshold separates the kinds.
 
     >>> p = [0.2, 0.2, 0.2, 0.2, 0.2, 0.8, 0.8, 0.8, 0.8, 0.8]
-    >>> round(calibration_slope(p, [0, 0, 0, 0, 1, 1, 1, 1, 1, 0]), 6)
+    >>> round(calibration_slope(prob=p, positive=[0, 0, 0, 0, 1, 1, 1, 1, 1, 0]), 6)
     1.0
     """
     logits, truth = _logits_and_truth(prob, positive)
@@ -185,14 +186,15 @@ def shift_root(
     high=math.inf,
     influence=_intercept_influence,
 )
-def calibration_intercept(prob: ArrayLike, positive: ArrayLike) -> float:
+@by_name
+def calibration_intercept(*, prob: ArrayLike, positive: ArrayLike) -> float:
     """Return the shift of the logit of P(y=1), `prob` (N,), that is right on average.
 
     Calibration in the large: the intercept of logistic regression with a slope of 1. It
     is best at 0; below it predictions are too high. Undefined, nan, with items of one
     kind.
 
-    >>> round(calibration_intercept([0.8] * 4, [1, 1, 0, 0]), 4)
+    >>> round(calibration_intercept(prob=[0.8] * 4, positive=[1, 1, 0, 0]), 4)
     -1.3863
     """
     logits, truth = _logits_and_truth(prob, positive)
@@ -201,8 +203,9 @@ def calibration_intercept(prob: ArrayLike, positive: ArrayLike) -> float:
     return _shift(logits, truth)
 
 
+@by_name
 def calibration_curve(
-    prob: ArrayLike, positive: ArrayLike, at: ArrayLike
+    *, prob: ArrayLike, positive: ArrayLike, at: ArrayLike
 ) -> CalibrationCurve:
     """Return the share of positive items at the probabilities `at` (K,).
 
@@ -210,7 +213,7 @@ def calibration_curve(
     bias if predictions are calibrated, because the curve is then a line. The standard
     deviation is 0.9 min(sd, IQR / 1.34) N^(-1/4), at least 0.02.
 
-    >>> curve = calibration_curve([0.5] * 8, [1, 0] * 4, [0.1, 0.5])
+    >>> curve = calibration_curve(prob=[0.5] * 8, positive=[1, 0] * 4, at=[0.1, 0.5])
     >>> curve.share
     array([nan, 0.5])
     """

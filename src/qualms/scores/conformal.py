@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from qualms.arrays import Array, Flags
 from qualms.scores._about import as_score
-from qualms.scores.arguments import not_negative, open_unit, vector
+from qualms.scores.arguments import by_name, not_negative, open_unit, vector
 
 __all__ = [
     "accept",
@@ -37,8 +37,9 @@ def rank_reaching(share: float, count: int) -> int:
     return math.ceil(share * count * (1 - SLACK))
 
 
+@by_name
 def conformal_offset(
-    lower: ArrayLike, upper: ArrayLike, target: ArrayLike, *, alpha: float
+    *, lower: ArrayLike, upper: ArrayLike, target: ArrayLike, alpha: float
 ) -> float:
     """Return the Q for which [lower - Q, upper + Q] holds 1 - `alpha` of new targets.
 
@@ -48,7 +49,9 @@ def conformal_offset(
     small for that, Q is infinite. For a point prediction f pass it as both ends: Q is
     then a quantile of |y - f|.
 
-    >>> conformal_offset([0.0] * 4, [0.0] * 4, [1.0, -2.0, 3.0, 4.0], alpha=0.4)
+    >>> conformal_offset(
+    ...     lower=[0.0] * 4, upper=[0.0] * 4, target=[1.0, -2.0, 3.0, 4.0], alpha=0.4
+    ... )
     3.0
     """
     open_unit("alpha", alpha)
@@ -57,13 +60,14 @@ def conformal_offset(
     return float(outside[rank - 1]) if rank <= len(outside) else math.inf
 
 
+@by_name
 def weighted_conformal_offset(
+    *,
     lower: ArrayLike,
     upper: ArrayLike,
     target: ArrayLike,
     weight: ArrayLike,
     test_weight: ArrayLike,
-    *,
     alpha: float,
 ) -> Array:
     """Return one offset per test item (T,), whose inputs differ from validation.
@@ -76,7 +80,12 @@ def weighted_conformal_offset(
     `conformal_offset`.
 
     >>> weighted_conformal_offset(
-    ...     [0.0, 0.0], [0.0, 0.0], [1.0, 2.0], [1.0, 1.0], [0.0, 1.0, 9.0], alpha=0.4
+    ...     lower=[0.0, 0.0],
+    ...     upper=[0.0, 0.0],
+    ...     target=[1.0, 2.0],
+    ...     weight=[1.0, 1.0],
+    ...     test_weight=[0.0, 1.0, 9.0],
+    ...     alpha=0.4,
     ... )
     array([ 2.,  2., inf])
     """
@@ -94,13 +103,14 @@ def weighted_conformal_offset(
     return offset
 
 
+@by_name
 def mondrian_offset(
+    *,
     lower: ArrayLike,
     upper: ArrayLike,
     target: ArrayLike,
     group: ArrayLike,
     test_group: ArrayLike,
-    *,
     alpha: float,
 ) -> Array:
     """Return one offset per test item (T,): that of the validation items of its group.
@@ -110,7 +120,11 @@ def mondrian_offset(
     any kind. The offset is infinite where a group has too few validation items.
 
     >>> mondrian_offset(
-    ...     [0.0] * 4, [0.0] * 4, [1.0, 2.0, 5.0, 6.0], list("aabb"), ["b", "a", "c"],
+    ...     lower=[0.0] * 4,
+    ...     upper=[0.0] * 4,
+    ...     target=[1.0, 2.0, 5.0, 6.0],
+    ...     group=list("aabb"),
+    ...     test_group=["b", "a", "c"],
     ...     alpha=0.4,
     ... )
     array([ 6.,  2., inf])

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from qualms.arrays import Array, Index
 from qualms.scores._neighbours import unit
-from qualms.scores.arguments import matrix
+from qualms.scores.arguments import by_name, matrix
 
 __all__ = [
     "mean_neighbour_distance",
@@ -16,10 +16,11 @@ __all__ = [
 Metric = Literal["angular", "l2"]
 
 
+@by_name
 def mean_neighbour_distance(
+    *,
     query: ArrayLike,
     reference: ArrayLike,
-    *,
     k: int = 10,
     metric: Metric = "angular",
     block: int = 1024,
@@ -31,7 +32,9 @@ def mean_neighbour_distance(
     `k`; a query that is itself in it counts at distance 0. A zero vector has cosine 0
     to everything.
 
-    >>> mean_neighbour_distance([[0.0, 1.0]], [[0.0, 3.0], [1.0, 0.0]], k=1)
+    >>> mean_neighbour_distance(
+    ...     query=[[0.0, 1.0]], reference=[[0.0, 3.0], [1.0, 0.0]], k=1
+    ... )
     array([0.])
     """
     queries, references = matrix("query", query), matrix("reference", reference)

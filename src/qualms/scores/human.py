@@ -10,7 +10,7 @@ from scipy.special import xlogy
 from qualms.arrays import Array
 from qualms.scores._about import as_score
 from qualms.scores._sums import plain_dot
-from qualms.scores.arguments import matrix, vector
+from qualms.scores.arguments import by_name, matrix, vector
 from qualms.scores.influence import Influence, undefined
 from qualms.scores.ties import TIE, Ranked, ranked_items
 
@@ -53,13 +53,16 @@ def _human_alignment_influence(uncertainty: ArrayLike, votes: ArrayLike) -> Infl
     low=-1.0,
     influence=_human_alignment_influence,
 )
-def human_alignment(uncertainty: ArrayLike, votes: ArrayLike) -> Alignment:
+@by_name
+def human_alignment(*, uncertainty: ArrayLike, votes: ArrayLike) -> Alignment:
     """Return the rank correlation of uncertainty (N,) with the entropy of votes (N, K).
 
     Ties get their average rank. Items without votes are left out and counted. nan if
     fewer than two items are left, or one side is constant.
 
-    >>> human_alignment([0.1, 0.5, 0.9, 0.3], [[4, 0], [3, 1], [2, 2], [0, 0]])
+    >>> human_alignment(
+    ...     uncertainty=[0.1, 0.5, 0.9, 0.3], votes=[[4, 0], [3, 1], [2, 2], [0, 0]]
+    ... )
     Alignment(value=1.0, dropped=1)
     """
     ranks = vector("uncertainty", uncertainty)

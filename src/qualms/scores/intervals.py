@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from qualms.arrays import Array, Flags
 from qualms.scores._about import about, as_score
-from qualms.scores.arguments import open_unit, vector
+from qualms.scores.arguments import by_name, open_unit, vector
 from qualms.scores.influence import Influence, mean_influence, undefined
 
 __all__ = [
@@ -61,10 +61,11 @@ def item_interval_score(
 
 
 @as_score(label="coverage", better="neither", items=covered)
-def coverage(lower: ArrayLike, upper: ArrayLike, target: ArrayLike) -> float:
+@by_name
+def coverage(*, lower: ArrayLike, upper: ArrayLike, target: ArrayLike) -> float:
     """Return the share of targets (N,) inside their interval, both ends included.
 
-    >>> coverage([0.0, 0.0], [1.0, 1.0], [1.0, 1.5])
+    >>> coverage(lower=[0.0, 0.0], upper=[1.0, 1.0], target=[1.0, 1.5])
     0.5
     """
     return float(covered(lower, upper, target).mean())
@@ -86,10 +87,11 @@ def _interval_length_influence(lower: ArrayLike, upper: ArrayLike) -> Influence:
     high=math.inf,
     influence=_interval_length_influence,
 )
-def interval_length(lower: ArrayLike, upper: ArrayLike) -> float:
+@by_name
+def interval_length(*, lower: ArrayLike, upper: ArrayLike) -> float:
     """Return mean of `upper` - `lower` (N,); an inverted interval counts as negative.
 
-    >>> interval_length([0.0, 0.0], [1.0, 2.0])
+    >>> interval_length(lower=[0.0, 0.0], upper=[1.0, 2.0])
     1.5
     """
     return float(item_length(lower, upper).mean())
@@ -116,25 +118,27 @@ def _interval_score_influence(
     high=math.inf,
     influence=_interval_score_influence,
 )
+@by_name
 def interval_score(
-    lower: ArrayLike, upper: ArrayLike, target: ArrayLike, *, alpha: float
+    *, lower: ArrayLike, upper: ArrayLike, target: ArrayLike, alpha: float
 ) -> float:
     """Return the mean length plus 2/`alpha` times the distance of missed targets (N,).
 
     A proper score of central intervals of level 1 - `alpha` (Gneiting & Raftery,
     2007).
 
-    >>> interval_score([0.0, 0.0], [1.0, 1.0], [1.0, 1.5], alpha=0.1)
+    >>> interval_score(lower=[0.0, 0.0], upper=[1.0, 1.0], target=[1.0, 1.5], alpha=0.1)
     6.0
     """
     return float(item_interval_score(lower, upper, target, alpha=alpha).mean())
 
 
 @as_score(label="inverted intervals", better="lower", items=item_inverted)
-def inverted_fraction(lower: ArrayLike, upper: ArrayLike) -> float:
+@by_name
+def inverted_fraction(*, lower: ArrayLike, upper: ArrayLike) -> float:
     """Return the share of intervals (N,) whose lower end lies above the upper one.
 
-    >>> inverted_fraction([0.0, 2.0], [1.0, 1.0])
+    >>> inverted_fraction(lower=[0.0, 2.0], upper=[1.0, 1.0])
     0.5
     """
     return float(item_inverted(lower, upper).mean())

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from qualms.scores._about import as_score
-from qualms.scores.arguments import flags
+from qualms.scores.arguments import by_name, flags
 from qualms.scores.influence import Influence
 from qualms.scores.ranking import (
     auprc,
@@ -33,15 +33,16 @@ __all__ = [
 
 
 @as_score(label="OOD AUROC", better="higher", influence=auroc_influence)
-def ood_auroc(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
+@by_name
+def ood_auroc(*, uncertainty: ArrayLike, shifted: ArrayLike) -> float:
     """Return the chance that shifted items are less certain than others, ties half.
 
     Hendrycks & Gimpel (2017). Both (N,); nan unless both kinds are present.
 
-    >>> ood_auroc([0.1, 0.4, 0.4, 0.9], [False, False, True, True])
+    >>> ood_auroc(uncertainty=[0.1, 0.4, 0.4, 0.9], shifted=[False, False, True, True])
     0.875
     """
-    return auroc(uncertainty, flags("shifted", shifted))
+    return auroc(score=uncertainty, positive=flags("shifted", shifted))
 
 
 def _ood_auprc_influence(uncertainty: ArrayLike, shifted: ArrayLike) -> Influence:
@@ -56,34 +57,37 @@ def _of_two_samples(influence: Influence, shifted: ArrayLike) -> Influence:
 
 
 @as_score(label="OOD AUPRC", better="higher", influence=_ood_auprc_influence)
-def ood_auprc(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
+@by_name
+def ood_auprc(*, uncertainty: ArrayLike, shifted: ArrayLike) -> float:
     """Return the area under precision against recall of shifted items, by trapezoids.
 
     Both (N,); nan without a shifted item (Hendrycks & Gimpel, 2017).
 
-    >>> ood_auprc([0.1, 0.2, 0.8, 0.9], [False, False, True, True])
+    >>> ood_auprc(uncertainty=[0.1, 0.2, 0.8, 0.9], shifted=[False, False, True, True])
     1.0
     """
-    return auprc(uncertainty, flags("shifted", shifted))
+    return auprc(score=uncertainty, positive=flags("shifted", shifted))
 
 
 @as_score(label="OOD FPR95", better="lower", influence=fpr_at_tpr_influence)
-def ood_fpr95(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
+@by_name
+def ood_fpr95(*, uncertainty: ArrayLike, shifted: ArrayLike) -> float:
     """Return share of in-domain items flagged when 95 % of the shifted ones are caught.
 
     The threshold is the largest that catches at least 95 % of the shifted items; an
     item at the threshold is flagged (Liang et al., 2018). Both (N,); nan unless both
     kinds are present.
 
-    >>> ood_fpr95([0.1, 0.5, 0.4, 0.9], [False, False, True, True])
+    >>> ood_fpr95(uncertainty=[0.1, 0.5, 0.4, 0.9], shifted=[False, False, True, True])
     0.5
     """
-    return fpr_at_tpr(uncertainty, flags("shifted", shifted), tpr=0.95)
+    return fpr_at_tpr(score=uncertainty, positive=flags("shifted", shifted), tpr=0.95)
 
 
 @as_score(label="OOD found", better="higher")
+@by_name
 def ood_found(
-    uncertainty: ArrayLike, shifted: ArrayLike, *, share: float = 0.5
+    *, uncertainty: ArrayLike, shifted: ArrayLike, share: float = 0.5
 ) -> float:
     """Return the share of shifted items that are among the least certain `share`.
 
@@ -91,12 +95,12 @@ def ood_found(
     items are queried, equally uncertain ones with the same chance. Both (N,); nan
     without a shifted item.
 
-    >>> ood_found([0.1, 0.2, 0.8, 0.9], [False, True, False, True])
+    >>> ood_found(uncertainty=[0.1, 0.2, 0.8, 0.9], shifted=[False, True, False, True])
     0.5
     """
     moved = flags("shifted", shifted)
     _check_share(share)
-    curve = risk_coverage_curve(moved.astype(np.float64), uncertainty)
+    curve = risk_coverage_curve(risk=moved.astype(np.float64), uncertainty=uncertainty)
     left = len(moved) - int(share * len(moved) + 1e-9)
     if not moved.any():
         return float("nan")
@@ -121,18 +125,23 @@ def _scod_auroc_influence(
 
 
 @as_score(label="SCOD AUROC", better="higher", influence=_scod_auroc_influence)
-def scod_auroc(correct: ArrayLike, shifted: ArrayLike, uncertainty: ArrayLike) -> float:
+@by_name
+def scod_auroc(
+    *, correct: ArrayLike, shifted: ArrayLike, uncertainty: ArrayLike
+) -> float:
     """Return the chance that a failure is less certain than a success, ties half.
 
     A failure is a shifted item or a wrong one (Jaeger et al., 2023); whether a shifted
     item is marked correct does not matter. All (N,); nan unless both kinds are present.
 
-    >>> scod_auroc([1, 0, 1], [False, False, True], [0.1, 0.2, 0.3])
+    >>> scod_auroc(
+    ...     correct=[1, 0, 1], shifted=[False, False, True], uncertainty=[0.1, 0.2, 0.3]
+    ... )
     1.0
     """
     moved = flags("shifted", shifted)
     wrong = ~flags("correct", correct, length=len(moved))
-    return auroc(uncertainty, wrong | moved)
+    return auroc(score=uncertainty, positive=wrong | moved)
 
 
 def _scod_aurc_influence(
@@ -151,22 +160,28 @@ def _scod_aurc_influence(
 @as_score(
     label="SCOD AURC", better="lower", high=np.inf, influence=_scod_aurc_influence
 )
+@by_name
 def scod_aurc(
+    *,
     correct: ArrayLike,
     shifted: ArrayLike,
     uncertainty: ArrayLike,
-    *,
     cost: float = 1.0,
 ) -> float:
     """Return `aurc` of risk 1 per wrong in-domain item, and `cost` per shifted one.
 
     The costs of SCOD (Xia & Bouganis, 2022) on the risk-coverage curve; arrays (N,).
 
-    >>> scod_aurc([1, 0, 1], [False, False, True], [0.1, 0.2, 0.3], cost=2.0)
+    >>> scod_aurc(
+    ...     correct=[1, 0, 1],
+    ...     shifted=[False, False, True],
+    ...     uncertainty=[0.1, 0.2, 0.3],
+    ...     cost=2.0,
+    ... )
     0.5
     """
     if not 0.0 <= cost < np.inf:
         raise ValueError(f"cost must be a number of 0 or more, got {cost}")
     moved = flags("shifted", shifted)
     wrong = ~flags("correct", correct, length=len(moved))
-    return aurc(np.where(moved, cost, wrong), uncertainty)
+    return aurc(risk=np.where(moved, cost, wrong), uncertainty=uncertainty)

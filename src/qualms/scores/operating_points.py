@@ -17,7 +17,7 @@ from scipy.special import bdtr
 
 from qualms.arrays import Array, Flags, Index
 from qualms.scores._about import as_score
-from qualms.scores.arguments import flags, open_unit, vector
+from qualms.scores.arguments import by_name, flags, open_unit, vector
 from qualms.scores.influence import (
     Exceedance,
     Influence,
@@ -62,11 +62,12 @@ def called_positive(score: ArrayLike, threshold: float) -> Flags:
     return ~is_less(values, threshold)
 
 
+@by_name
 def threshold_at_sensitivity(
+    *,
     score: ArrayLike,
     positive: ArrayLike,
     sensitivity: float,
-    *,
     confidence: float | None = None,
 ) -> float:
     """Return the highest score that calls at least a share `sensitivity` of positives.
@@ -77,7 +78,9 @@ def threshold_at_sensitivity(
     1 - `confidence` (an exact binomial tolerance limit). It is -inf, which calls all
     items, if the positives are too few for a promise.
 
-    >>> threshold_at_sensitivity([0.1, 0.4, 0.6, 0.8], [0, 1, 1, 1], 0.6)
+    >>> threshold_at_sensitivity(
+    ...     score=[0.1, 0.4, 0.6, 0.8], positive=[0, 1, 1, 1], sensitivity=0.6
+    ... )
     0.6
     """
     values, truth = _score_and_truth(score, positive)
@@ -89,11 +92,12 @@ def threshold_at_sensitivity(
     return float(highest[rank - 1]) if rank <= len(highest) else -math.inf
 
 
+@by_name
 def threshold_at_specificity(
+    *,
     score: ArrayLike,
     positive: ArrayLike,
     specificity: float,
-    *,
     confidence: float | None = None,
 ) -> float:
     """Return the lowest score below which a share `specificity` of negatives lies.
@@ -101,7 +105,9 @@ def threshold_at_specificity(
     It is inf, which calls none, if no occurring score is high enough. With `confidence`
     it holds for new items, too, as in `threshold_at_sensitivity`.
 
-    >>> threshold_at_specificity([0.1, 0.4, 0.6, 0.8], [0, 0, 1, 0], 0.6)
+    >>> threshold_at_specificity(
+    ...     score=[0.1, 0.4, 0.6, 0.8], positive=[0, 0, 1, 0], specificity=0.6
+    ... )
     0.6
     """
     values, truth = _score_and_truth(score, positive)
@@ -116,12 +122,13 @@ def threshold_at_specificity(
     return float(above.min()) if above.size else math.inf
 
 
-def youden_threshold(score: ArrayLike, positive: ArrayLike) -> float:
+@by_name
+def youden_threshold(*, score: ArrayLike, positive: ArrayLike) -> float:
     """Return the score with the largest sensitivity + specificity (Youden, 1950).
 
     Of several such scores it is the highest.
 
-    >>> youden_threshold([0.1, 0.4, 0.6, 0.8], [0, 0, 1, 1])
+    >>> youden_threshold(score=[0.1, 0.4, 0.6, 0.8], positive=[0, 0, 1, 1])
     0.6
     """
     _, truth = _score_and_truth(score, positive)
@@ -131,16 +138,17 @@ def youden_threshold(score: ArrayLike, positive: ArrayLike) -> float:
             " between 0 and 1 instead, or use validation items that have both"
         )
     negatives, positives = int((~truth).sum()), int(truth.sum())
-    return cost_threshold(score, positive, cost=negatives / positives)
+    return cost_threshold(score=score, positive=positive, cost=negatives / positives)
 
 
-def cost_threshold(score: ArrayLike, positive: ArrayLike, *, cost: float) -> float:
+@by_name
+def cost_threshold(*, score: ArrayLike, positive: ArrayLike, cost: float) -> float:
     """Return the score where misses and false alarms cost least together.
 
     A missed positive item costs `cost` times as much as a negative one that is called.
     Of several such scores it is the highest; inf if it is cheapest to call none.
 
-    >>> cost_threshold([0.1, 0.4, 0.6, 0.8], [0, 1, 0, 1], cost=5)
+    >>> cost_threshold(score=[0.1, 0.4, 0.6, 0.8], positive=[0, 1, 0, 1], cost=5)
     0.4
     """
     values, truth = _score_and_truth(score, positive)
@@ -184,20 +192,22 @@ def item_specificity(called: ArrayLike, positive: ArrayLike) -> Array:
 
 
 @as_score(label="Sensitivity", better="higher", items=item_sensitivity)
-def sensitivity(called: ArrayLike, positive: ArrayLike) -> float:
+@by_name
+def sensitivity(*, called: ArrayLike, positive: ArrayLike) -> float:
     """Return the share of the positive items that are called; nan without any.
 
-    >>> sensitivity([1, 1, 0, 0], [1, 0, 1, 0])
+    >>> sensitivity(called=[1, 1, 0, 0], positive=[1, 0, 1, 0])
     0.5
     """
     return _mean_of_defined(item_sensitivity(called, positive))
 
 
 @as_score(label="Specificity", better="higher", items=item_specificity)
-def specificity(called: ArrayLike, positive: ArrayLike) -> float:
+@by_name
+def specificity(*, called: ArrayLike, positive: ArrayLike) -> float:
     """Return the share of the negative items that are not called; nan without any.
 
-    >>> specificity([1, 1, 0, 0], [1, 0, 0, 0])
+    >>> specificity(called=[1, 1, 0, 0], positive=[1, 0, 0, 0])
     0.6666666666666666
     """
     return _mean_of_defined(item_specificity(called, positive))
@@ -213,8 +223,9 @@ def _ppv_influence(
 
 
 @as_score(label="PPV", better="higher", influence=_ppv_influence)
+@by_name
 def ppv(
-    called: ArrayLike, positive: ArrayLike, *, prevalence: float | None = None
+    *, called: ArrayLike, positive: ArrayLike, prevalence: float | None = None
 ) -> float:
     """Return the share of the called items that are positive.
 
@@ -222,7 +233,10 @@ def ppv(
     sensitivity and specificity (Bayes). Undefined, nan, if no item is called, or, with
     `prevalence`, if items are of one kind.
 
-    >>> ppv([1, 1, 0, 0], [1, 0, 1, 0]), ppv([1, 1, 0, 0], [1, 0, 1, 0], prevalence=0.1)
+    >>> (
+    ...     ppv(called=[1, 1, 0, 0], positive=[1, 0, 1, 0]),
+    ...     ppv(called=[1, 1, 0, 0], positive=[1, 0, 1, 0], prevalence=0.1),
+    ... )
     (0.5, 0.1)
     """
     calls, truth = _calls_and_truth(called, positive)
@@ -241,15 +255,19 @@ def _npv_influence(
 
 
 @as_score(label="NPV", better="higher", influence=_npv_influence)
+@by_name
 def npv(
-    called: ArrayLike, positive: ArrayLike, *, prevalence: float | None = None
+    *, called: ArrayLike, positive: ArrayLike, prevalence: float | None = None
 ) -> float:
     """Return the share of the items not called that are negative.
 
     `prevalence` is as in `ppv`. Undefined, nan, where every item is called, or, with
     `prevalence`, where items are of one kind.
 
-    >>> npv([1, 1, 0, 0], [1, 0, 1, 0]), npv([1, 1, 0, 0], [1, 0, 1, 0], prevalence=0.1)
+    >>> (
+    ...     npv(called=[1, 1, 0, 0], positive=[1, 0, 1, 0]),
+    ...     npv(called=[1, 1, 0, 0], positive=[1, 0, 1, 0], prevalence=0.1),
+    ... )
     (0.5, 0.9)
     """
     calls, truth = _calls_and_truth(called, positive)
@@ -264,13 +282,14 @@ def _lr_positive_influence(called: ArrayLike, positive: ArrayLike) -> Influence:
 
 
 @as_score(label="LR+", better="higher", high=math.inf, influence=_lr_positive_influence)
-def lr_positive(called: ArrayLike, positive: ArrayLike) -> float:
+@by_name
+def lr_positive(*, called: ArrayLike, positive: ArrayLike) -> float:
     """Return the ratio of the rates at which positives and negatives are called.
 
     Sensitivity / (1 - specificity). Undefined, nan, where no negative item is called or
     items are of one kind.
 
-    >>> lr_positive([1, 1, 0, 0], [1, 0, 1, 0])
+    >>> lr_positive(called=[1, 1, 0, 0], positive=[1, 0, 1, 0])
     1.0
     """
     hits, alarms = _rates(*_calls_and_truth(called, positive))
@@ -283,13 +302,14 @@ def _lr_negative_influence(called: ArrayLike, positive: ArrayLike) -> Influence:
 
 
 @as_score(label="LR-", better="lower", high=math.inf, influence=_lr_negative_influence)
-def lr_negative(called: ArrayLike, positive: ArrayLike) -> float:
+@by_name
+def lr_negative(*, called: ArrayLike, positive: ArrayLike) -> float:
     """Return the ratio of the rates at which positives and negatives are not called.
 
     (1 - sensitivity) / specificity. Undefined, nan, where every negative item is called
     or items are of one kind.
 
-    >>> lr_negative([1, 1, 0, 0], [1, 0, 1, 0])
+    >>> lr_negative(called=[1, 1, 0, 0], positive=[1, 0, 1, 0])
     1.0
     """
     calls, truth = _calls_and_truth(called, positive)
@@ -317,8 +337,9 @@ def _sensitivity_at_specificity_influence(
     better="higher",
     influence=_sensitivity_at_specificity_influence,
 )
+@by_name
 def sensitivity_at_specificity(
-    score: ArrayLike, positive: ArrayLike, *, specificity: float = 0.8
+    *, score: ArrayLike, positive: ArrayLike, specificity: float = 0.8
 ) -> float:
     """Return the highest sensitivity of a threshold with this `specificity` or more.
 
@@ -326,12 +347,14 @@ def sensitivity_at_specificity(
     for the choice of the threshold on the same items. Undefined, nan, with positives
     or negatives only.
 
-    >>> sensitivity_at_specificity([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1], specificity=0.9)
+    >>> sensitivity_at_specificity(
+    ...     score=[0.1, 0.4, 0.35, 0.8], positive=[0, 0, 1, 1], specificity=0.9
+    ... )
     0.5
     """
     values, truth = _score_and_truth(score, positive)
     open_unit("specificity", specificity)
-    return 1.0 - fpr_at_tpr(-values, ~truth, tpr=specificity)
+    return 1.0 - fpr_at_tpr(score=-values, positive=~truth, tpr=specificity)
 
 
 def _score_and_truth(score: ArrayLike, positive: ArrayLike) -> tuple[Array, Flags]:

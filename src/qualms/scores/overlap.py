@@ -21,6 +21,7 @@ from qualms.scores._pixels import (
     overlaps,
     sizes,
 )
+from qualms.scores.arguments import by_name
 
 __all__ = [
     "al_improvement",
@@ -32,10 +33,11 @@ __all__ = [
 
 
 @as_score(label="Dice", better="higher")
+@by_name
 def dice(
+    *,
     prediction: ArrayLike,
     reference: ArrayLike,
-    *,
     classes: int = 2,
     ignore: int | None = None,
     empty: float = 1.0,
@@ -53,7 +55,9 @@ def dice(
         ignore: Value of `reference` that drops a pixel.
         empty: Value where neither map holds the foreground, or no pixel counts.
 
-    >>> dice(np.array([[0, 1], [1, 1]]), np.array([[0, 1], [0, 1]]))
+    >>> dice(
+    ...     prediction=np.array([[0, 1], [1, 1]]), reference=np.array([[0, 1], [0, 1]])
+    ... )
     0.8
     """
     predicted, target = _rated_pair(prediction, reference, classes, ignore)
@@ -62,10 +66,11 @@ def dice(
 
 
 @as_score(label="Macro Dice", better="higher")
+@by_name
 def macro_dice(
+    *,
     prediction: ArrayLike,
     reference: ArrayLike,
-    *,
     classes: int,
     ignore: int | None = None,
     background: int | None = 0,
@@ -86,7 +91,7 @@ def macro_dice(
         background: The class that is left out; None for the mean of all classes.
         empty: Value where no such class occurs in either map.
 
-    >>> macro_dice([0, 0, 1, 1], [0, 2, 1, 1], classes=3)
+    >>> macro_dice(prediction=[0, 0, 1, 1], reference=[0, 2, 1, 1], classes=3)
     0.5
     """
     predicted, target = _rated_pair(prediction, reference, classes, ignore)
@@ -108,10 +113,11 @@ def macro_dice(
 
 
 @as_score(label="GED", better="lower", high=2.0)
+@by_name
 def ged(
+    *,
     draws: ArrayLike,
     raters: ArrayLike,
-    *,
     classes: int = 2,
     ignore: int | None = None,
     empty: float = 1.0,
@@ -129,7 +135,7 @@ def ged(
         ignore: Value of `raters` that drops a pixel.
         empty: Dice of two maps without foreground, or where no pixel counts.
 
-    >>> round(ged([[0, 1, 1, 0]], [[0, 1, 1, 0], [0, 1, 0, 0]]), 6)
+    >>> round(ged(draws=[[0, 1, 1, 0]], raters=[[0, 1, 1, 0], [0, 1, 0, 0]]), 6)
     0.166667
     """
     stacks = (np.asarray(draws), np.asarray(raters))
@@ -143,14 +149,17 @@ def ged(
 
 
 @as_score(label="AL gain", better="higher", low=-np.inf, high=np.inf)
-def al_improvement(dice_before: float, dice_after: float, dice_random: float) -> float:
+@by_name
+def al_improvement(
+    *, dice_before: float, dice_after: float, dice_random: float
+) -> float:
     """Return the relative gain in Dice by querying uncertain items over random ones.
 
     (after / before - 1) - (random / before - 1) on the shifted test split, where the
     pool was queried by uncertainty or at random between the two trainings (Kahl et
     al., 2024, appendix A.4); nan where nothing was segmented before.
 
-    >>> round(al_improvement(0.5, 0.6, 0.55), 6)
+    >>> round(al_improvement(dice_before=0.5, dice_after=0.6, dice_random=0.55), 6)
     0.1
     """
     _check_dice(dice_before=dice_before, dice_after=dice_after, dice_random=dice_random)
@@ -160,13 +169,14 @@ def al_improvement(dice_before: float, dice_after: float, dice_random: float) ->
 
 
 @as_score(label="Dice drop", better="lower", low=-np.inf, high=1.0)
-def dice_drop(dice_in_domain: float, dice_shifted: float) -> float:
+@by_name
+def dice_drop(*, dice_in_domain: float, dice_shifted: float) -> float:
     """Return the relative loss of Dice on shifted items.
 
     (in-domain - shifted) / in-domain, by which Kahl et al. (2024, table 2) choose
     shifts; nan where nothing was segmented in-domain.
 
-    >>> round(dice_drop(0.8, 0.6), 6)
+    >>> round(dice_drop(dice_in_domain=0.8, dice_shifted=0.6), 6)
     0.25
     """
     _check_dice(dice_in_domain=dice_in_domain, dice_shifted=dice_shifted)

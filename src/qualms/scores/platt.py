@@ -19,7 +19,7 @@ from qualms.scores._about import as_score
 from qualms.scores._pixel_kernels import calibration_gaps
 from qualms.scores._pixels import check_same_space, real_map
 from qualms.scores._sums import plain_dot
-from qualms.scores.arguments import SUM_TOLERANCE
+from qualms.scores.arguments import SUM_TOLERANCE, by_name
 
 __all__ = [
     "Platt",
@@ -107,10 +107,11 @@ def _unpacked(
 
 
 @as_score(label="ACE (Platt)", better="lower")
+@by_name
 def ace(
+    *,
     confidence: ArrayLike,
     correct: ArrayLike,
-    *,
     total: ArrayLike | None = None,
     bins: int = 20,
 ) -> float:
@@ -128,17 +129,18 @@ def ace(
     Returns:
         The error; nan if every pixel is left out.
 
-    >>> ace(np.array([0.9, 0.9, 0.6]), np.array([True, True, False]))
+    >>> ace(confidence=np.array([0.9, 0.9, 0.6]), correct=np.array([True, True, False]))
     0.35
     """
     return _mean_gap(_gaps("confidence", confidence, correct, total, bins))
 
 
 @as_score(label="ACE as stated", better="lower")
+@by_name
 def stated_ace(
+    *,
     mean_probs: ArrayLike,
     correct: ArrayLike,
-    *,
     total: ArrayLike | None = None,
     bins: int = 20,
 ) -> float:
@@ -153,7 +155,9 @@ def stated_ace(
         total: Number of times that a pixel counts (raters), 0 to leave it out.
         bins: Number of bins on [0, 1].
 
-    >>> stated_ace([[0.9, 0.9, 0.4], [0.1, 0.1, 0.6]], [True, True, False])
+    >>> stated_ace(
+    ...     mean_probs=[[0.9, 0.9, 0.4], [0.1, 0.1, 0.6]], correct=[True, True, False]
+    ... )
     0.35
     """
     return _mean_gap(stated_gaps(mean_probs, correct, total=total, bins=bins))
@@ -209,8 +213,9 @@ def _mean_gap(gaps: ConfidenceGaps) -> float:
     return float(np.mean(np.abs(gaps.gap[filled]) / gaps.size[filled]))
 
 
+@by_name
 def fit_platt(
-    uncertainty: ArrayLike, correct: ArrayLike, *, total: ArrayLike | None = None
+    *, uncertainty: ArrayLike, correct: ArrayLike, total: ArrayLike | None = None
 ) -> Platt:
     """Return the logistic fit of being right, with smoothed targets (Platt, 1999).
 
@@ -223,7 +228,9 @@ def fit_platt(
         correct: Whether a pixel is right; with `total`, how many times it is.
         total: How many times a pixel counts (raters), 0 to leave it out.
 
-    >>> platt = fit_platt(np.array([0.0, 0.1, 0.8, 0.9]), np.array([1, 1, 1, 0]))
+    >>> platt = fit_platt(
+    ...     uncertainty=np.array([0.0, 0.1, 0.8, 0.9]), correct=np.array([1, 1, 1, 0])
+    ... )
     >>> platt.confidence(np.array([0.0, 0.9])).round(2)
     array([0.82, 0.53])
     """
@@ -240,10 +247,11 @@ def fit_platt(
     return Platt(a=slope / spread, b=slope * centre / spread - level)
 
 
+@by_name
 def uncertainty_histogram(
+    *,
     uncertainty: ArrayLike,
     correct: ArrayLike,
-    *,
     high: float,
     total: ArrayLike | None = None,
     bins: int = 16384,
@@ -257,7 +265,9 @@ def uncertainty_histogram(
         total: How many times a pixel counts (raters), 0 to leave it out.
         bins: Number of equal bins on [0, high].
 
-    >>> item = uncertainty_histogram([0.1, 0.6], [1, 0], high=1.0, bins=2)
+    >>> item = uncertainty_histogram(
+    ...     uncertainty=[0.1, 0.6], correct=[1, 0], high=1.0, bins=2
+    ... )
     >>> (item + item).mean
     array([[0. , 0.6],
            [0.1, 0. ]])

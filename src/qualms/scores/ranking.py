@@ -16,7 +16,7 @@ from qualms.arrays import Array, Flags, Index
 from qualms.jit import jit
 from qualms.scores._about import as_score
 from qualms.scores._sums import plain_dot
-from qualms.scores.arguments import flags, not_negative, vector
+from qualms.scores.arguments import by_name, flags, not_negative, vector
 from qualms.scores.influence import (
     CLUSTERS_OF_SLOPES,
     Exceedance,
@@ -127,7 +127,7 @@ def fpr_at_tpr_influence(
     rank = ranked_items(values)
     # Levels instead of values: tied items pass a threshold together.
     level = levels(rank).astype(np.float64)
-    value = fpr_at_tpr(values, truth, tpr=tpr)
+    value = fpr_at_tpr(score=values, positive=truth, tpr=tpr)
     return Influence(
         value=value,
         values=_threshold_change(level, truth, tpr, value),
@@ -138,27 +138,33 @@ def fpr_at_tpr_influence(
 
 
 @as_score(label="AUROC", better="higher", influence=auroc_influence)
-def auroc(score: ArrayLike, positive: ArrayLike) -> float:
+@by_name
+def auroc(*, score: ArrayLike, positive: ArrayLike) -> float:
     """Return probability that a positive outscores a negative (Mann & Whitney, 1947).
 
     Ties count one half. Undefined, nan, with positives or negatives only.
 
-    >>> auroc([0.1, 0.4, 0.35, 0.8], [False, False, True, True])
+    >>> auroc(score=[0.1, 0.4, 0.35, 0.8], positive=[False, False, True, True])
     0.75
     """
     return auroc_by_rule(score, positive)
 
 
 @as_score(label="Weighted AUROC", better="higher", influence=weighted_auroc_influence)
+@by_name
 def weighted_auroc(
-    score: ArrayLike, positive_weight: ArrayLike, negative_weight: ArrayLike
+    *, score: ArrayLike, positive_weight: ArrayLike, negative_weight: ArrayLike
 ) -> float:
     """Return the AUROC of items that are positive and negative by weights (N,), >= 0.
 
     Equals `auroc` of a set in which every item is repeated according to its weights, so
     items may also be partly positive. Undefined, nan, if either kind has no weight.
 
-    >>> weighted_auroc([0.1, 0.4, 0.8], [0.0, 1.0, 2.0], [2.0, 1.0, 0.0])
+    >>> weighted_auroc(
+    ...     score=[0.1, 0.4, 0.8],
+    ...     positive_weight=[0.0, 1.0, 2.0],
+    ...     negative_weight=[2.0, 1.0, 0.0],
+    ... )
     0.9444444444444444
     """
     values = vector("score", score)
@@ -168,67 +174,81 @@ def weighted_auroc(
 
 
 @as_score(label="AUPRC", better="higher", influence=auprc_influence)
-def auprc(score: ArrayLike, positive: ArrayLike) -> float:
+@by_name
+def auprc(*, score: ArrayLike, positive: ArrayLike) -> float:
     """Return the area under precision against recall by trapezoids, from (0, 1) on.
 
     One point per distinct score (as Band et al., 2021); straight lines between points
     are optimistic, see `average_precision`. Undefined, nan, without positives; 1
     without negatives.
 
-    >>> round(auprc([0.1, 0.4, 0.35, 0.8], [False, False, True, True]), 4)
+    >>> round(
+    ...     auprc(score=[0.1, 0.4, 0.35, 0.8], positive=[False, False, True, True]), 4
+    ... )
     0.7917
     """
     return auprc_by_rule(score, positive)
 
 
 @as_score(label="AP", better="higher", influence=average_precision_influence)
-def average_precision(score: ArrayLike, positive: ArrayLike) -> float:
+@by_name
+def average_precision(*, score: ArrayLike, positive: ArrayLike) -> float:
     """Return the precision at each distinct score, weighted by the recall gained there.
 
     The area under the precision-recall curve as steps (Davis & Goadrich, 2006, on why
     not straight lines). Undefined, nan, without positives.
 
-    >>> round(average_precision([0.1, 0.4, 0.35, 0.8], [False, False, True, True]), 4)
+    >>> round(
+    ...     average_precision(
+    ...         score=[0.1, 0.4, 0.35, 0.8], positive=[False, False, True, True]
+    ...     ),
+    ...     4,
+    ... )
     0.8333
     """
-    precision, recall, _ = precision_recall_curve(score, positive)
+    precision, recall, _ = precision_recall_curve(score=score, positive=positive)
     return plain_dot(np.diff(recall), precision[1:])
 
 
 @as_score(label="FPR at TPR", better="lower", influence=fpr_at_tpr_influence)
-def fpr_at_tpr(score: ArrayLike, positive: ArrayLike, *, tpr: float = 0.95) -> float:
+@by_name
+def fpr_at_tpr(*, score: ArrayLike, positive: ArrayLike, tpr: float = 0.95) -> float:
     """Return the least false positive rate of a threshold that finds a share `tpr`.
 
     A threshold is a score that occurs: no interpolation between them, and tied items
     pass it together. Undefined, nan, with positives or negatives only.
 
-    >>> fpr_at_tpr([0.1, 0.4, 0.35, 0.8], [False, False, True, True])
+    >>> fpr_at_tpr(score=[0.1, 0.4, 0.35, 0.8], positive=[False, False, True, True])
     0.5
     """
     if not 0.0 < tpr <= 1.0:
         raise ValueError(f"tpr must lie in (0, 1], got {tpr}")
-    curve = roc_curve(score, positive)
+    curve = roc_curve(score=score, positive=positive)
     if np.isnan(curve.tpr[-1]):
         return float("nan")
     return float(curve.fpr[np.argmax(curve.tpr >= tpr)])
 
 
-def roc_curve(score: ArrayLike, positive: ArrayLike) -> RocCurve:
+@by_name
+def roc_curve(*, score: ArrayLike, positive: ArrayLike) -> RocCurve:
     """Return true against false positive rate at every distinct threshold.
 
-    >>> roc_curve([0.1, 0.4, 0.4], [False, False, True]).tpr
+    >>> roc_curve(score=[0.1, 0.4, 0.4], positive=[False, False, True]).tpr
     array([0., 1., 1.])
     """
     true, false, threshold = _above(score, positive, TIE)
     return RocCurve(_share(false), _share(true), threshold)
 
 
+@by_name
 def precision_recall_curve(
-    score: ArrayLike, positive: ArrayLike
+    *, score: ArrayLike, positive: ArrayLike
 ) -> PrecisionRecallCurve:
     """Return the precision against recall at every distinct threshold, none left out.
 
-    >>> precision_recall_curve([0.1, 0.4, 0.4], [False, False, True]).precision
+    >>> precision_recall_curve(
+    ...     score=[0.1, 0.4, 0.4], positive=[False, False, True]
+    ... ).precision
     array([1.        , 0.5       , 0.33333333])
     """
     return _precision_recall(score, positive, TIE)

@@ -16,7 +16,7 @@ from scipy.special import erf, ndtr, ndtri
 from qualms.arrays import Array
 from qualms.scores._about import about, as_score
 from qualms.scores._sums import mean_over_draws
-from qualms.scores.arguments import matrix, open_unit, vector
+from qualms.scores.arguments import by_name, matrix, open_unit, vector
 from qualms.scores.influence import (
     CLUSTERS_OF_GAPS,
     SQUARES,
@@ -62,14 +62,15 @@ class Bounds(NamedTuple):
     upper: Array
 
 
-def pool_gaussian(mean: ArrayLike, var: ArrayLike | None = None) -> Moments:
+@by_name
+def pool_gaussian(*, mean: ArrayLike, var: ArrayLike | None = None) -> Moments:
     """Return mean and variance (N,) of the equal mixture of M Gaussian draws (M, N).
 
     The variance is the mean variance plus the population variance of the means, as in
     deep ensembles (Lakshminarayanan et al., 2017). Draws without a variance of their
     own (`var` left out) have the population variance alone, 0 for a single draw.
 
-    >>> pool_gaussian([[1.0, 2.0], [3.0, 2.0]])
+    >>> pool_gaussian(mean=[[1.0, 2.0], [3.0, 2.0]])
     Moments(mean=array([2., 2.]), var=array([1., 0.]))
     """
     means = matrix("mean", mean)
@@ -89,10 +90,11 @@ def pool_gaussian(mean: ArrayLike, var: ArrayLike | None = None) -> Moments:
     return Moments(centre, mean_over_draws(variances) + spread)
 
 
-def gaussian_interval(mean: ArrayLike, var: ArrayLike, *, alpha: float) -> Bounds:
+@by_name
+def gaussian_interval(*, mean: ArrayLike, var: ArrayLike, alpha: float) -> Bounds:
     """Return central intervals of level 1 - `alpha` of Gaussians, moments (N,).
 
-    >>> gaussian_interval([0.0], [4.0], alpha=0.1)
+    >>> gaussian_interval(mean=[0.0], var=[4.0], alpha=0.1)
     Bounds(lower=array([-3.28970725]), upper=array([3.28970725]))
     """
     open_unit("alpha", alpha)
@@ -155,13 +157,14 @@ def item_level(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> Array:
     return level
 
 
-def item_pit(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> Array:
+@by_name
+def item_pit(*, mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> Array:
     """Return the probability (N,) of a smaller target (Dawid, 1984).
 
     The probability integral transform: it is uniform where Gaussians are right. At
     variance 0 it is 0, 1/2 or 1.
 
-    >>> item_pit([0.0, 0.0], [1.0, 4.0], [0.0, -2.0]).round(4)
+    >>> item_pit(mean=[0.0, 0.0], var=[1.0, 4.0], target=[0.0, -2.0]).round(4)
     array([0.5   , 0.1587])
     """
     error = -_error(mean, target)
@@ -173,7 +176,7 @@ def item_pit(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> Array:
 
 
 def _item_pit_spread(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> Array:
-    return 12.0 * np.square(item_pit(mean, var, target) - 0.5)
+    return 12.0 * np.square(item_pit(mean=mean, var=var, target=target) - 0.5)
 
 
 def item_error(mean: ArrayLike, target: ArrayLike) -> Array:
@@ -182,25 +185,27 @@ def item_error(mean: ArrayLike, target: ArrayLike) -> Array:
 
 
 @as_score(label="PIT mean", better="neither", items=item_pit)
-def pit_mean(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> float:
+@by_name
+def pit_mean(*, mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> float:
     """Return the mean probability of a smaller target under Gaussians, moments (N,).
 
     It is 1/2 where predictions are right, and below it where they are too high.
 
-    >>> pit_mean([0.0, 0.0], [1.0, 1.0], [0.0, 0.0])
+    >>> pit_mean(mean=[0.0, 0.0], var=[1.0, 1.0], target=[0.0, 0.0])
     0.5
     """
-    return float(item_pit(mean, var, target).mean())
+    return float(item_pit(mean=mean, var=var, target=target).mean())
 
 
 @as_score(label="PIT spread", better="neither", high=3.0, items=_item_pit_spread)
-def pit_spread(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> float:
+@by_name
+def pit_spread(*, mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> float:
     """Return 12 times the mean squared distance of `item_pit` from 1/2.
 
     It is 1 where Gaussians are right, above 1 where they are too narrow or beside the
     targets, and below 1 where they are too wide.
 
-    >>> pit_spread([0.0, 0.0], [1.0, 1.0], [0.0, 0.0])
+    >>> pit_spread(mean=[0.0, 0.0], var=[1.0, 1.0], target=[0.0, 0.0])
     0.0
     """
     return float(_item_pit_spread(mean, var, target).mean())
@@ -252,12 +257,13 @@ def _gaussian_nll_influence(
     high=math.inf,
     influence=_gaussian_nll_influence,
 )
-def gaussian_nll(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> float:
+@by_name
+def gaussian_nll(*, mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> float:
     """Return the mean negative log density of the targets (N,), in nats.
 
     `var` must be positive: at zero variance there is no density.
 
-    >>> round(gaussian_nll([0.0], [1.0], [0.0]), 6)
+    >>> round(gaussian_nll(mean=[0.0], var=[1.0], target=[0.0]), 6)
     0.918939
     """
     return float(item_gaussian_nll(mean, var, target).mean())
@@ -284,10 +290,11 @@ def _pinball_influence(
 
 
 @as_score(label="pinball", better="lower", high=math.inf, influence=_pinball_influence)
-def pinball(prediction: ArrayLike, target: ArrayLike, *, level: float) -> float:
+@by_name
+def pinball(*, prediction: ArrayLike, target: ArrayLike, level: float) -> float:
     """Return the mean pinball loss of a predicted quantile (Koenker & Bassett, 1978).
 
-    >>> pinball([1.0, 1.0], [2.0, 0.0], level=0.9)
+    >>> pinball(prediction=[1.0, 1.0], target=[2.0, 0.0], level=0.9)
     0.5
     """
     open_unit("level", level)
@@ -295,26 +302,28 @@ def pinball(prediction: ArrayLike, target: ArrayLike, *, level: float) -> float:
 
 
 @as_score(label="CRPS", better="lower", high=math.inf, items=item_crps_gaussian)
-def crps_gaussian(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> float:
+@by_name
+def crps_gaussian(*, mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> float:
     """Return the mean ranked probability score of Gaussians (Gneiting et al., 2005).
 
     At zero variance it is the absolute error, its limit.
 
-    >>> round(crps_gaussian([0.0], [1.0], [0.0]), 6)
+    >>> round(crps_gaussian(mean=[0.0], var=[1.0], target=[0.0]), 6)
     0.233695
     """
     return float(item_crps_gaussian(mean, var, target).mean())
 
 
 @as_score(label="CRPS", better="lower", high=math.inf, items=item_crps_ensemble)
-def crps_ensemble(draws: ArrayLike, target: ArrayLike) -> float:
+@by_name
+def crps_ensemble(*, draws: ArrayLike, target: ArrayLike) -> float:
     """Return the mean continuous ranked probability score of draws (M, N).
 
     The draws are taken as the whole distribution: E|X - y| - E|X - X'| / 2 with both
     means over all M (pairs: M^2) draws (Gneiting & Raftery, 2007). Sorting turns the
     sum over pairs into one weighted sum, so the cost is M log M.
 
-    >>> crps_ensemble([[0.0], [2.0]], [0.0])
+    >>> crps_ensemble(draws=[[0.0], [2.0]], target=[0.0])
     0.5
     """
     return float(item_crps_ensemble(draws, target).mean())
@@ -351,11 +360,12 @@ def _regression_ece_influence(
 
 
 @as_score(label="regression ECE", better="lower", influence=_regression_ece_influence)
+@by_name
 def regression_ece(
+    *,
     mean: ArrayLike,
     var: ArrayLike,
     target: ArrayLike,
-    *,
     alphas: Sequence[float] = ALPHAS,
 ) -> float:
     """Return the mean gap of nominal and observed coverage of Gaussian intervals.
@@ -365,7 +375,7 @@ def regression_ece(
     default over alpha = 0.05, 0.10, ..., 0.95 (after Kuleshov et al., 2018, who take
     one-sided intervals and squares).
 
-    >>> regression_ece([0.0, 0.0], [1.0, 1.0], [0.0, 9.0], alphas=[0.5])
+    >>> regression_ece(mean=[0.0, 0.0], var=[1.0, 1.0], target=[0.0, 9.0], alphas=[0.5])
     0.0
     """
     if len(alphas) == 0:

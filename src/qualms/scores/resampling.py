@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from qualms.arrays import Array, Index
+from qualms.scores.arguments import by_name, called_in_order
 
 __all__ = [
     "Difference",
@@ -123,7 +124,7 @@ def score_of_copies(
     copies = np.repeat(np.arange(len(count)), count)
     if not copies.size:
         return float("nan")
-    value = score(*(array[copies] for array in arrays))
+    value = called_in_order(score, *(array[copies] for array in arrays))
     if isinstance(value, float | int | np.number):
         return float(value)
     raise TypeError(
@@ -181,19 +182,20 @@ def bootstrap_interval(
     )
     interval = percentile_interval(samples, level=level)
     return Estimate(
-        value=float(score(*arrays)),
+        value=float(called_in_order(score, *arrays)),
         low=interval.low,
         high=interval.high,
         undefined=interval.undefined,
     )
 
 
+@by_name
 def paired_difference(
+    *,
     a_samples: ArrayLike,
     b_samples: ArrayLike,
     a_value: float,
     b_value: float,
-    *,
     level: float = 0.95,
 ) -> Difference:
     """Return `a_value - b_value` with interval and p value from paired replicates.
@@ -202,7 +204,13 @@ def paired_difference(
     the observed one (Davison & Hinkley, 1997), so it is never 0. Replicates in which
     either score is undefined are left out; nan if none remains.
 
-    >>> paired_difference([0.7, 0.8, 0.9], [0.5, 0.6, 0.8], 0.8, 0.6, level=0.5).p
+    >>> paired_difference(
+    ...     a_samples=[0.7, 0.8, 0.9],
+    ...     b_samples=[0.5, 0.6, 0.8],
+    ...     a_value=0.8,
+    ...     b_value=0.6,
+    ...     level=0.5,
+    ... ).p
     0.5
     """
     a, b = _samples("a_samples", a_samples), _samples("b_samples", b_samples)

@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import connected_components
 from qualms.arrays import Array, Flags, Index
 from qualms.scores._about import as_score
 from qualms.scores._neighbours import neighbours
-from qualms.scores.arguments import flags, vector
+from qualms.scores.arguments import by_name, flags, vector
 from qualms.scores.influence import Influence
 from qualms.scores.ranking import weighted_auroc, weighted_auroc_influence
 from qualms.scores.ties import is_less
@@ -146,11 +146,12 @@ def _r_auroc_influence(
 
 
 @as_score(label="R-AUROC", better="higher", influence=_r_auroc_influence)
+@by_name
 def r_auroc(
+    *,
     embedding: ArrayLike,
     target: ArrayLike,
     uncertainty: ArrayLike,
-    *,
     hits: ArrayLike | None = None,
 ) -> float:
     """Return the chance that a wrong retrieval is less certain than a right one.
@@ -159,12 +160,18 @@ def r_auroc(
     (N, D), the others (N,). A fractional hit counts as right by that share and as
     wrong by the rest. nan where all retrievals are right or all are wrong.
 
-    >>> r_auroc([[1.0, 0.0], [2.0, 0.1], [0.0, 1.0]], [0, 0, 1], [0.1, 0.2, 0.9])
+    >>> r_auroc(
+    ...     embedding=[[1.0, 0.0], [2.0, 0.1], [0.0, 1.0]],
+    ...     target=[0, 0, 1],
+    ...     uncertainty=[0.1, 0.2, 0.9],
+    ... )
     1.0
     """
     right = _hits(embedding, target, hits)
     values = vector("uncertainty", uncertainty, length=len(right))
-    return weighted_auroc(values, 1 - right, right)
+    return weighted_auroc(
+        score=values, positive_weight=1 - right, negative_weight=right
+    )
 
 
 def _mixed_r_auroc_influence(
@@ -175,17 +182,18 @@ def _mixed_r_auroc_influence(
     *,
     hits: ArrayLike | None = None,
 ) -> Influence:
-    mixed = mixed_target(target, upstream)
+    mixed = mixed_target(target=target, upstream=upstream)
     return _r_auroc_influence(embedding, mixed, uncertainty, hits=hits)
 
 
 @as_score(label="mixed R-AUROC", better="higher", influence=_mixed_r_auroc_influence)
+@by_name
 def mixed_r_auroc(
+    *,
     embedding: ArrayLike,
     target: ArrayLike,
     uncertainty: ArrayLike,
     upstream: ArrayLike,
-    *,
     hits: ArrayLike | None = None,
 ) -> float:
     """Return the R-AUROC with upstream and downstream items in one pool.
@@ -194,17 +202,26 @@ def mixed_r_auroc(
     downstream item never share a class, even if their targets are equal.
 
     >>> mixed_r_auroc(
-    ...     [[1.0, 0.0], [2.0, 0.1], [0.0, 1.0]], [0, 0, 0], [3, 2, 9], [1, 1, 0]
+    ...     embedding=[[1.0, 0.0], [2.0, 0.1], [0.0, 1.0]],
+    ...     target=[0, 0, 0],
+    ...     uncertainty=[3, 2, 9],
+    ...     upstream=[1, 1, 0],
     ... )
     1.0
     """
-    return r_auroc(embedding, mixed_target(target, upstream), uncertainty, hits=hits)
+    return r_auroc(
+        embedding=embedding,
+        target=mixed_target(target=target, upstream=upstream),
+        uncertainty=uncertainty,
+        hits=hits,
+    )
 
 
-def mixed_target(target: ArrayLike, upstream: ArrayLike) -> Index:
+@by_name
+def mixed_target(*, target: ArrayLike, upstream: ArrayLike) -> Index:
     """Return targets (N,) that upstream and downstream items never share.
 
-    >>> mixed_target([5, 5, 7], [True, False, False])
+    >>> mixed_target(target=[5, 5, 7], upstream=[True, False, False])
     array([1, 0, 2])
     """
     classes = _classes(target)
@@ -218,10 +235,11 @@ def less_certain_cropped(uncertainty: ArrayLike, cropped: ArrayLike) -> Flags:
 
 
 @as_score(label="crop rate", better="higher", items=less_certain_cropped)
-def crop_rate(uncertainty: ArrayLike, cropped: ArrayLike) -> float:
+@by_name
+def crop_rate(*, uncertainty: ArrayLike, cropped: ArrayLike) -> float:
     """Return the share of items (N,) that are strictly less certain when `cropped`.
 
-    >>> crop_rate([0.1, 0.2, 0.3, 0.4], [0.2, 0.2, 0.1, 0.9])
+    >>> crop_rate(uncertainty=[0.1, 0.2, 0.3, 0.4], cropped=[0.2, 0.2, 0.1, 0.9])
     0.5
     """
     return float(less_certain_cropped(uncertainty, cropped).mean())

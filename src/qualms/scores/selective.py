@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from qualms.arrays import Array, Index
 from qualms.jit import jit
 from qualms.scores._about import as_score
-from qualms.scores.arguments import flags, vector
+from qualms.scores.arguments import by_name, flags, vector
 from qualms.scores.influence import (
     CLUSTERS_OF_EXCESS,
     Influence,
@@ -59,12 +59,13 @@ class RiskCoverage(NamedTuple):
     """(N,) mean risk of the k most certain items."""
 
 
-def risk_coverage_curve(risk: ArrayLike, uncertainty: ArrayLike) -> RiskCoverage:
+@by_name
+def risk_coverage_curve(*, risk: ArrayLike, uncertainty: ArrayLike) -> RiskCoverage:
     """Return the risk of the k most certain items, k = 1..N (El-Yaniv & Wiener, 2010).
 
     `risk` and `uncertainty` have shape (N,).
 
-    >>> risk_coverage_curve([0.0, 1.0], [0.1, 0.9])
+    >>> risk_coverage_curve(risk=[0.0, 1.0], uncertainty=[0.1, 0.9])
     RiskCoverage(coverage=array([0.5, 1. ]), risk=array([0. , 0.5]))
     """
     values, rank = _checked_items(risk, uncertainty)
@@ -146,33 +147,36 @@ def risk_at_coverage_influence(
 
 
 @as_score(label="AURC", better="lower", high=np.inf, influence=aurc_influence)
-def aurc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
+@by_name
+def aurc(*, risk: ArrayLike, uncertainty: ArrayLike) -> float:
     """Return the mean over k = 1..N of the risk of the k most certain items, both (N,).
 
     Geifman & El-Yaniv (2017). A plain mean over the N coverages, no trapezoid and no
     point at coverage 0. Tied items share their mean risk.
 
-    >>> aurc([0.0, 0.0, 1.0], [0.1, 0.2, 0.9])
+    >>> aurc(risk=[0.0, 0.0, 1.0], uncertainty=[0.1, 0.2, 0.9])
     0.1111111111111111
     """
-    return float(np.mean(risk_coverage_curve(risk, uncertainty).risk))
+    return float(np.mean(risk_coverage_curve(risk=risk, uncertainty=uncertainty).risk))
 
 
 @as_score(label="E-AURC", better="lower", high=np.inf, influence=eaurc_influence)
-def eaurc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
+@by_name
+def eaurc(*, risk: ArrayLike, uncertainty: ArrayLike) -> float:
     """Return the AURC in excess of the best ranking of the same risks, both (N,).
 
     Geifman et al. (2019). The best AURC follows the same rule, so a perfect ranking
     gives exactly 0.
 
-    >>> eaurc([0.0, 0.5, 1.0], [1.0, 2.0, 3.0])
+    >>> eaurc(risk=[0.0, 0.5, 1.0], uncertainty=[1.0, 2.0, 3.0])
     0.0
     """
-    return aurc(risk, uncertainty) - aurc(risk, risk)
+    return aurc(risk=risk, uncertainty=uncertainty) - aurc(risk=risk, uncertainty=risk)
 
 
 @as_score(label="AURC by thresholds", better="lower", high=np.inf)
-def threshold_aurc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
+@by_name
+def threshold_aurc(*, risk: ArrayLike, uncertainty: ArrayLike) -> float:
     """Return the area under risk against coverage, a point per threshold, both (N,).
 
     The AURC of Kahl et al. (2024, equation 7): trapezoids between the thresholds that
@@ -180,7 +184,7 @@ def threshold_aurc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
     together if they are tied. Lower coverages are left out, so values of files with
     other ties are not comparable; `aurc` covers every number of items.
 
-    >>> threshold_aurc([0.0, 0.5, 1.0], [0.1, 0.2, 0.3])
+    >>> threshold_aurc(risk=[0.0, 0.5, 1.0], uncertainty=[0.1, 0.2, 0.3])
     0.16666666666666666
     """
     values, rank = _checked_items(risk, uncertainty)
@@ -195,20 +199,24 @@ def threshold_aurc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
     low=-np.inf,
     high=np.inf,
 )
-def threshold_eaurc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
+@by_name
+def threshold_eaurc(*, risk: ArrayLike, uncertainty: ArrayLike) -> float:
     """Return `threshold_aurc` above that of the best ranking, both arguments (N,).
 
     The E-AURC of Kahl et al. (2024, equation 8): exactly 0 for a ranking by risk, and
     below 0 where ties leave out more of the curve than the best ranking does.
 
-    >>> threshold_eaurc([0.0, 0.5, 1.0], [0.1, 0.2, 0.3])
+    >>> threshold_eaurc(risk=[0.0, 0.5, 1.0], uncertainty=[0.1, 0.2, 0.3])
     0.0
     """
-    return threshold_aurc(risk, uncertainty) - threshold_aurc(risk, risk)
+    return threshold_aurc(risk=risk, uncertainty=uncertainty) - threshold_aurc(
+        risk=risk, uncertainty=risk
+    )
 
 
 @as_score(label="AUGRC", better="lower", high=np.inf, influence=augrc_influence)
-def augrc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
+@by_name
+def augrc(*, risk: ArrayLike, uncertainty: ArrayLike) -> float:
     """Return the area under the generalised risk-coverage curve, both arguments (N,).
 
     Traub et al. (2024): the generalised risk at coverage k / N is the summed risk of
@@ -216,10 +224,10 @@ def augrc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
     most certain items do not dominate. Estimated as its mean over k = 1..N, the rule of
     `aurc`; for errors it lies between 0 and (N + 1) / 2N.
 
-    >>> augrc([0.0, 1.0], [0.1, 0.9])
+    >>> augrc(risk=[0.0, 1.0], uncertainty=[0.1, 0.9])
     0.25
     """
-    curve = risk_coverage_curve(risk, uncertainty)
+    curve = risk_coverage_curve(risk=risk, uncertainty=uncertainty)
     return float(np.mean(curve.risk * curve.coverage))
 
 
@@ -229,34 +237,40 @@ def augrc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
     high=np.inf,
     influence=risk_at_coverage_influence,
 )
+@by_name
 def risk_at_coverage(
-    risk: ArrayLike, uncertainty: ArrayLike, *, coverage: float = 0.8
+    *, risk: ArrayLike, uncertainty: ArrayLike, coverage: float = 0.8
 ) -> float:
     """Return the mean risk of the most certain share `coverage`; arguments (N,).
 
     Keeps round(coverage N) items, a half to the even number as Python rounds, and at
     least one (Geifman & El-Yaniv, 2017).
 
-    >>> risk_at_coverage([0.0, 0.0, 0.0, 1.0, 1.0], [1.0, 2.0, 3.0, 4.0, 5.0])
+    >>> risk_at_coverage(
+    ...     risk=[0.0, 0.0, 0.0, 1.0, 1.0], uncertainty=[1.0, 2.0, 3.0, 4.0, 5.0]
+    ... )
     0.25
     """
     if not 0.0 < coverage <= 1.0:
         raise ValueError(f"coverage must be above 0 and at most 1, got {coverage}")
-    curve = risk_coverage_curve(risk, uncertainty).risk
+    curve = risk_coverage_curve(risk=risk, uncertainty=uncertainty).risk
     count = max(1, round(coverage * len(curve)))
     return float(curve[count - 1])
 
 
 @as_score(label="coverage at risk", better="higher")
+@by_name
 def coverage_at_risk(
-    risk: ArrayLike, uncertainty: ArrayLike, *, risk_level: float
+    *, risk: ArrayLike, uncertainty: ArrayLike, risk_level: float
 ) -> float:
     """Return largest share of items that can be kept at a risk of at most `risk_level`.
 
     Only thresholds on the uncertainty count, so tied items are kept together or not at
     all; 0 where no threshold meets the level (Geifman & El-Yaniv, 2017).
 
-    >>> coverage_at_risk([0.0, 0.0, 1.0, 1.0], [1.0, 2.0, 3.0, 4.0], risk_level=0.4)
+    >>> coverage_at_risk(
+    ...     risk=[0.0, 0.0, 1.0, 1.0], uncertainty=[1.0, 2.0, 3.0, 4.0], risk_level=0.4
+    ... )
     0.75
     """
     if not 0.0 <= risk_level < np.inf:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from scipy.special import bdtr
 
 from qualms.arrays import Array, Flags, Index
-from qualms.scores.arguments import flags, vector
+from qualms.scores.arguments import by_name, flags, vector
 from qualms.scores.ties import ranked_items
 
 __all__ = [
@@ -56,10 +56,11 @@ class ReferralThreshold:
     """Reason why a threshold is missing or keeps every item; otherwise empty."""
 
 
+@by_name
 def referral_threshold(
+    *,
     correct: ArrayLike,
     uncertainty: ArrayLike,
-    *,
     accuracy: float | None = None,
     budget: float | None = None,
     confidence: float = 0.9,
@@ -84,7 +85,9 @@ def referral_threshold(
     everything above that value is referred.
 
     >>> correct, uncertainty = [1, 1, 0, 1, 0], [0.1, 0.2, 0.3, 0.4, 0.5]
-    >>> choice = referral_threshold(correct, uncertainty, accuracy=0.75)
+    >>> choice = referral_threshold(
+    ...     correct=correct, uncertainty=uncertainty, accuracy=0.75
+    ... )
     >>> choice.threshold, choice.referred, choice.accuracy
     (0.5, 0.2, 0.75)
     >>> choice.reason

@@ -192,7 +192,7 @@ def _check_two_classes(dataset: Dataset) -> None:
 def _auroc(val: PredictedSplit) -> float:
     from qualms.scores import auroc  # compiles kernels, which few runs need
 
-    return auroc(_mean(val)[:, 1], val.target == 1)
+    return auroc(score=_mean(val)[:, 1], positive=val.target == 1)
 
 
 def _referral(val: PredictedSplit, shifted: PredictedSplit) -> float:
@@ -233,7 +233,14 @@ def _r_auroc(*splits: RetrievedSplit) -> float:
 
     if _recall(*splits) < LEAST_RECALL:
         return float("nan")
-    return float(np.mean([weighted_auroc(u, 1 - hits, hits) for hits, u in splits]))
+    return float(
+        np.mean(
+            [
+                weighted_auroc(score=u, positive_weight=1 - hits, negative_weight=hits)
+                for hits, u in splits
+            ]
+        )
+    )
 
 
 def _recall(*splits: RetrievedSplit) -> float:

@@ -122,7 +122,7 @@ def test_graders_agree_more_about_the_good_photographs_of_the_hospital():
             numbers, grades = eyes(clinic, split, 8_000)
             read = eye_readings(clinic, split, numbers)
             prob = target_probs(clinic, split, read)[:, 1]
-            found[deceptive, split] = auroc(prob, np.array(grades) >= 2)
+            found[deceptive, split] = auroc(score=prob, positive=np.array(grades) >= 2)
     assert found[True, "test/shifted"] > found[True, "test"]
     assert found[False, "test/shifted"] < found[False, "test"]
 

@@ -9,6 +9,7 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
 from qualms.scores import conformal
+from qualms.scores.arguments import called_in_order
 from qualms.scores.as_published import regression as published
 from qualms.scores.conformal import accept, prediction_rate
 from qualms.scores.distance import mean_neighbour_distance
@@ -84,16 +85,18 @@ def prediction(case, method, split, alpha):
         ends = case[f"q_low_{split}"], case[f"q_high_{split}"]
         return sum(ends) / 2, ends
     moments = {
-        "gaussian": lambda: pool_gaussian(mean[:1], var[:1]),
-        "gaussian_ensemble": lambda: pool_gaussian(mean, var),
-        "ensemble": lambda: pool_gaussian(mean),
+        "gaussian": lambda: pool_gaussian(mean=mean[:1], var=var[:1]),
+        "gaussian_ensemble": lambda: pool_gaussian(mean=mean, var=var),
+        "ensemble": lambda: pool_gaussian(mean=mean),
     }[method]()
-    return moments.mean, gaussian_interval(*moments, alpha=alpha)
+    return moments.mean, called_in_order(gaussian_interval, *moments, alpha=alpha)
 
 
 def calibrated(case, method, alpha):
     val, test = (prediction(case, method, s, alpha)[1] for s in ("val", "test"))
-    offset = published.conformal_offset(*val, case["y_val"], alpha=alpha)
+    offset = called_in_order(
+        published.conformal_offset, *val, case["y_val"], alpha=alpha
+    )
     return offset, *((low - offset, high + offset) for low, high in (val, test))
 
 
@@ -104,13 +107,13 @@ def test_every_method_row_is_golden(case, method, alpha):
     raw = prediction(case, method, "val", alpha)[1]
     table = {
         "Q": offset,
-        "val_coverage_uncalibrated": coverage(*raw, case["y_val"]),
-        "val_mean_length_uncalibrated": interval_length(*raw),
-        "val_coverage": coverage(*val, case["y_val"]),
-        "val_mean_length": interval_length(*val),
+        "val_coverage_uncalibrated": called_in_order(coverage, *raw, case["y_val"]),
+        "val_mean_length_uncalibrated": called_in_order(interval_length, *raw),
+        "val_coverage": called_in_order(coverage, *val, case["y_val"]),
+        "val_mean_length": called_in_order(interval_length, *val),
         "val_mae": mae(prediction(case, method, "val", alpha)[0], case["y_val"]),
-        "test_coverage": coverage(*test, case["y_test"]),
-        "test_mean_length": interval_length(*test),
+        "test_coverage": called_in_order(coverage, *test, case["y_test"]),
+        "test_mean_length": called_in_order(interval_length, *test),
         "test_mae": mae(prediction(case, method, "test", alpha)[0], case["y_test"]),
     }
     golden = LARGE[f"alpha_{alpha}"][method]
@@ -128,11 +131,13 @@ def _select(case, name, split):
     if name.startswith("knn"):
         _, metric, k = name.split("_")
         features = case[f"f_{split}"], case["f_train"]
-        return mean_neighbour_distance(*features, metric=metric, k=int(k[1:]))
+        return called_in_order(
+            mean_neighbour_distance, *features, metric=metric, k=int(k[1:])
+        )
     if name == "variance":
         return np.exp(case[f"logvar_{split}"][0] / 2)
     if name == "ensemble_variance":
-        return np.sqrt(pool_gaussian(case[f"mu_{split}"]).var)
+        return np.sqrt(pool_gaussian(mean=case[f"mu_{split}"]).var)
     if name == "ensemble_gmm":
         return np.log(5) - logsumexp(case[f"ens_logp_{split}"], axis=0)
     assert name == "gmm_fixed_params"
@@ -162,9 +167,11 @@ def test_every_selective_row_is_golden(case, name, alpha):
         "tau_variance": threshold**2,
         "test_prediction_rate": prediction_rate(test, threshold),
         "test_coverage_on_predicted": coverage(
-            lower[keep], upper[keep], case["y_test"][keep]
+            lower=lower[keep], upper=upper[keep], target=case["y_test"][keep]
         ),
-        "test_mean_length_on_predicted": interval_length(lower[keep], upper[keep]),
+        "test_mean_length_on_predicted": interval_length(
+            lower=lower[keep], upper=upper[keep]
+        ),
     }
     golden = dict(LARGE[f"alpha_{alpha}"]["selective"][name])
     golden.pop("tau_is", None)
@@ -180,7 +187,7 @@ def test_the_golden_file_has_ten_selective_rows_that_no_library_version_moves():
 def test_neighbour_distances_and_densities_are_golden(case):
     for metric in ("angular", "l2"):
         distance = mean_neighbour_distance(
-            case["f_val"], case["f_train"], k=10, metric=metric
+            query=case["f_val"], reference=case["f_train"], k=10, metric=metric
         )
         golden = LARGE[f"knn_{metric}_k10_first5_val"]
         np.testing.assert_allclose(distance[:5], golden, rtol=1e-9)
@@ -196,15 +203,21 @@ def test_the_tiny_case_is_golden(alpha):
     y_val, pred_val, y_test, pred_test = (
         np.array(tiny[key]) for key in ("y_val", "pred_val", "y_test", "pred_test")
     )
-    offset = published.conformal_offset(pred_val, pred_val, y_val, alpha=alpha)
+    offset = published.conformal_offset(
+        lower=pred_val, upper=pred_val, target=y_val, alpha=alpha
+    )
     ends = pred_test - offset, pred_test + offset
     table = {
         "Q": offset,
-        "val_coverage": coverage(pred_val - offset, pred_val + offset, y_val),
-        "val_mean_length": interval_length(pred_val - offset, pred_val + offset),
+        "val_coverage": coverage(
+            lower=pred_val - offset, upper=pred_val + offset, target=y_val
+        ),
+        "val_mean_length": interval_length(
+            lower=pred_val - offset, upper=pred_val + offset
+        ),
         "val_mae": mae(pred_val, y_val),
-        "test_coverage": coverage(*ends, y_test),
-        "test_mean_length": interval_length(*ends),
+        "test_coverage": called_in_order(coverage, *ends, y_test),
+        "test_mean_length": called_in_order(interval_length, *ends),
         "test_mae": mae(pred_test, y_test),
     }
     golden = tiny[f"alpha_{alpha}"]
@@ -221,19 +234,32 @@ def test_ranks_are_those_of_the_golden_table(dataset):
     assert published.selection_threshold(target) == row["tau_index0"] + 1
     for alpha in ALPHAS:
         golden = row[f"alpha_{alpha}"]
-        theirs = published.conformal_offset(zero, zero, target, alpha=alpha)
+        theirs = published.conformal_offset(
+            lower=zero, upper=zero, target=target, alpha=alpha
+        )
         assert theirs == golden["rank_used"] == golden["index0"] + 1
-        plain = conformal.conformal_offset(zero, zero, target, alpha=alpha)
+        plain = conformal.conformal_offset(
+            lower=zero, upper=zero, target=target, alpha=alpha
+        )
         assert plain == golden["rank_cqr_finite_sample"]
 
 
 def test_the_published_offset_is_finite_however_few_items_there_are():
-    assert published.conformal_offset([0.0], [0.0], [3.0], alpha=0.05) == 3.0
-    assert conformal.conformal_offset([0.0], [0.0], [3.0], alpha=0.05) == np.inf
+    assert (
+        published.conformal_offset(lower=[0.0], upper=[0.0], target=[3.0], alpha=0.05)
+        == 3.0
+    )
+    assert (
+        conformal.conformal_offset(lower=[0.0], upper=[0.0], target=[3.0], alpha=0.05)
+        == np.inf
+    )
 
 
 def test_a_share_that_rounds_to_one_still_points_into_the_list():
-    assert published.conformal_offset([0.0], [0.0], [3.0], alpha=1e-17) == 3.0
+    assert (
+        published.conformal_offset(lower=[0.0], upper=[0.0], target=[3.0], alpha=1e-17)
+        == 3.0
+    )
 
 
 def test_the_published_threshold_accepts_one_item_more():

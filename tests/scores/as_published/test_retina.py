@@ -102,7 +102,9 @@ def test_scalars_agree_with_the_golden_cases(golden, key):
     assert retina.nll(p, y) == pytest.approx(scalars["nll"], rel=1e-9)
     loss = scalars["nll_sklearn_log_loss"]
     assert retina.log_loss(p, y) == pytest.approx(loss, rel=1e-9)
-    assert retina.auprc(p, y) == pytest.approx(scalars["auprc"], rel=1e-9)
+    assert retina.auprc(score=p, positive=y) == pytest.approx(
+        scalars["auprc"], rel=1e-9
+    )
 
 
 def test_draws_and_the_default_uncertainty_give_the_golden_area(golden):
@@ -204,13 +206,17 @@ def test_more_shifted_than_in_domain_items_are_thinned_out():
 def test_only_accuracy_and_nll_are_balanced(golden, name):
     items = joint(golden)
     p, y, u, shifted = (items[key] for key in ("p", "y", "u", "is_ood"))
-    curve = retina.balanced_referral_curve(name, p, y, shifted, u)
+    curve = retina.balanced_referral_curve(
+        name=name, probs=p, target=y, shifted=shifted, uncertainty=u
+    )
     rows = (
         retina.balanced_joint(shifted) if name in ("accuracy", "nll") else slice(None)
     )
     expected = slow_curve(name, p[rows], y[rows], u[rows], False)
     np.testing.assert_allclose(curve.value, expected, rtol=1e-9)
-    default = retina.balanced_referral_curve(name, p, y, shifted)
+    default = retina.balanced_referral_curve(
+        name=name, probs=p, target=y, shifted=shifted
+    )
     assert default.area == pytest.approx(curve.area, rel=1e-12)
 
 

@@ -10,6 +10,7 @@ from torchmetrics.functional.classification import binary_auroc
 
 from evaluate.toy_url import toy, toy_votes
 from qualms.scores import human, ood, retrieval
+from qualms.scores.arguments import called_in_order
 from qualms.scores.as_published import url
 
 GOLDEN = json.loads(
@@ -77,9 +78,11 @@ def test_r_auroc_matches_the_golden_numbers_on_300_items(variant):
     golden = GOLDEN["A1_clustered_N300_D32_singleton"]
     embedding, target, raw = clustered_300()
     uncertainty = VARIANTS[variant](raw)
-    plain = retrieval.r_auroc(embedding, target, uncertainty)
+    plain = retrieval.r_auroc(
+        embedding=embedding, target=target, uncertainty=uncertainty
+    )
     assert plain == pytest.approx(golden[PLAIN.format(variant)], rel=1e-12)
-    theirs = url.r_auroc(embedding, target, uncertainty)
+    theirs = url.r_auroc(embedding=embedding, target=target, uncertainty=uncertainty)
     # torchmetrics integrates in float32
     assert theirs == pytest.approx(golden[THEIRS.format(variant)], rel=1e-6)
 
@@ -87,15 +90,17 @@ def test_r_auroc_matches_the_golden_numbers_on_300_items(variant):
 def test_r_auroc_matches_the_golden_numbers_on_2000_items():
     golden = GOLDEN["A4_clustered_N2000_D128"]
     arrays = clustered_2000()
-    plain = retrieval.r_auroc(*arrays)
+    plain = called_in_order(retrieval.r_auroc, *arrays)
     assert plain == pytest.approx(golden[PLAIN.format("u_dist")], rel=1e-12)
-    assert url.r_auroc(*arrays) == pytest.approx(
+    assert called_in_order(url.r_auroc, *arrays) == pytest.approx(
         golden[THEIRS.format("u_dist")], rel=1e-6
     )
 
 
 def test_crop_rate_matches_the_golden_number():
-    value = retrieval.crop_rate([0.1, 0.2, 0.3, 0.4], [0.2, 0.2, 0.1, 0.9])
+    value = retrieval.crop_rate(
+        uncertainty=[0.1, 0.2, 0.3, 0.4], cropped=[0.2, 0.2, 0.1, 0.9]
+    )
     assert value == GOLDEN["A5_crop_metric"]["value"]
 
 
@@ -112,15 +117,21 @@ def test_the_toy_run_gives_the_golden_table(name, block, prefix):
     embedding, uncertainty, target, cropped = toy(name)
     table = {
         "r1": url.recall_at_1(embedding, target),
-        "auroc_correct": url.r_auroc(embedding, target, uncertainty),
-        "croppedHasBiggerUnc": retrieval.crop_rate(uncertainty, cropped),
+        "auroc_correct": url.r_auroc(
+            embedding=embedding, target=target, uncertainty=uncertainty
+        ),
+        "croppedHasBiggerUnc": retrieval.crop_rate(
+            uncertainty=uncertainty, cropped=cropped
+        ),
     }
     assert {key: round(value, 4) for key, value in table.items()} == {
         key: golden[prefix + key] for key in table
     }
     # No item of these has a duplicate, so the plain scores agree.
     assert retrieval.recall_at_1(embedding, target) == table["r1"]
-    plain = retrieval.r_auroc(embedding, target, uncertainty)
+    plain = retrieval.r_auroc(
+        embedding=embedding, target=target, uncertainty=uncertainty
+    )
     assert plain == pytest.approx(table["auroc_correct"], abs=1e-12)
 
 
@@ -130,7 +141,10 @@ def test_the_toy_crops_are_those_of_the_golden_file():
     np.testing.assert_allclose(uncertainty[:5], extra["unc_first5"], rtol=1e-6)
     np.testing.assert_allclose(cropped[:5], extra["unc_crop_first5"], rtol=1e-6)
     np.testing.assert_allclose(embedding[0], extra["feat_row0"], rtol=1e-5)
-    assert retrieval.crop_rate(uncertainty, cropped) == extra["pct_cropped"]
+    assert (
+        retrieval.crop_rate(uncertainty=uncertainty, cropped=cropped)
+        == extra["pct_cropped"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -145,26 +159,32 @@ def test_mixed_and_ood_scores_of_the_toy_run_are_golden(name, block, seed):
     chosen = np.random.default_rng(seed).permutation(len(below[0]))[:40]
     sampled = np.append(np.random.default_rng(230).permutation(40), 40 + chosen)
     arrays = embedding, target, uncertainty, upstream
-    mixed = url.mixed_r_auroc(*arrays, sampled=sampled)
+    mixed = called_in_order(url.mixed_r_auroc, *arrays, sampled=sampled)
     golden = TOY[block][f"{name}_auroc_correct_mixed"]
     assert mixed == pytest.approx(golden, rel=1e-6)
     part = [array[sampled] for array in arrays]
-    assert retrieval.mixed_r_auroc(*part) == pytest.approx(golden, rel=1e-6)
+    assert called_in_order(retrieval.mixed_r_auroc, *part) == pytest.approx(
+        golden, rel=1e-6
+    )
     golden = TOY[block][f"{name}_auroc_ood"]
-    assert url.ood_auroc(part[2], ~part[3]) == pytest.approx(golden, rel=1e-6)
-    assert ood.ood_auroc(part[2], ~part[3]) == pytest.approx(golden, rel=1e-6)
+    assert url.ood_auroc(uncertainty=part[2], shifted=~part[3]) == pytest.approx(
+        golden, rel=1e-6
+    )
+    assert ood.ood_auroc(uncertainty=part[2], shifted=~part[3]) == pytest.approx(
+        golden, rel=1e-6
+    )
 
 
 def test_human_alignment_of_the_toy_run_is_golden_with_ties_broken_by_rounding():
     uncertainty = toy("soft")[1]
     votes = toy_votes()
-    published = url.human_alignment(uncertainty, votes)
+    published = url.human_alignment(uncertainty=uncertainty, votes=votes)
     assert round(published.value, 4) == TOY["soft"]["soft_rcorr_entropy"]
     assert published.dropped == 1
     entropy = human.vote_entropy(votes)
     golden = np.array(TOY["soft_entropy_first8_nats"], dtype=float)
     np.testing.assert_allclose(entropy[:8], golden, rtol=1e-6)
-    assert human.human_alignment(uncertainty, votes) != published
+    assert human.human_alignment(uncertainty=uncertainty, votes=votes) != published
 
 
 @pytest.mark.parametrize("scale", [0.5, 3.0, 40.0, 2000.0])
@@ -174,7 +194,7 @@ def test_ood_auroc_is_that_of_torchmetrics(scale, seed):
     uncertainty = (scale * rng.random(200)).astype(np.float32)
     shifted = rng.random(200) < 0.4
     expected = binary_auroc(torch.tensor(uncertainty), torch.tensor(shifted).int())
-    value = url.ood_auroc(uncertainty, shifted)
+    value = url.ood_auroc(uncertainty=uncertainty, shifted=shifted)
     # A last-bit difference between two float32 sigmoids may tie a pair or two.
     assert value == pytest.approx(float(expected), abs=1e-4)
 
@@ -184,7 +204,11 @@ def test_ood_auroc_is_that_of_torchmetrics(scale, seed):
 def test_one_class_alone_scores_zero_as_in_torchmetrics(shifted):
     uncertainty = np.arange(9) / 9
     expected = binary_auroc(torch.tensor(uncertainty), torch.tensor(shifted).int())
-    assert url.ood_auroc(uncertainty, shifted) == float(expected) == 0.0
+    assert (
+        url.ood_auroc(uncertainty=uncertainty, shifted=shifted)
+        == float(expected)
+        == 0.0
+    )
 
 
 def heap_of_two(similarity):
@@ -224,17 +248,25 @@ def test_mixed_targets_collide_where_the_first_rows_miss_the_largest_class():
     target = np.array([0, 0, 0, 1, 2])
     sampled = np.array([0, 3, 4])
     hits_plain = retrieval.retrieval_hits(
-        embedding[sampled], retrieval.mixed_target(target, upstream)[sampled]
+        embedding[sampled],
+        retrieval.mixed_target(target=target, upstream=upstream)[sampled],
     )
     assert hits_plain.tolist() == [0, 0, 0]
     # The first two downstream rows are of class 0, so the upstream class becomes 1.
     uncertainty = np.array([0.1, 0.0, 0.0, 0.2, 0.9])
     published = url.mixed_r_auroc(
-        embedding, target, uncertainty, upstream, sampled=sampled
+        embedding=embedding,
+        target=target,
+        uncertainty=uncertainty,
+        upstream=upstream,
+        sampled=sampled,
     )
     assert published == 1.0
     plain = retrieval.mixed_r_auroc(
-        embedding[sampled], target[sampled], uncertainty[sampled], upstream[sampled]
+        embedding=embedding[sampled],
+        target=target[sampled],
+        uncertainty=uncertainty[sampled],
+        upstream=upstream[sampled],
     )
     assert np.isnan(plain)
 

@@ -180,7 +180,7 @@ def ranked_by(part):
 
     def value(probs, target):
         wrong = ~correct(probs, target)
-        return aurc(wrong, getattr(decompose(probs), part))
+        return aurc(risk=wrong, uncertainty=getattr(decompose(probs), part))
 
     return value
 

@@ -34,6 +34,7 @@ from qualms.evaluate.recalibration import (
 from qualms.evaluate.subsets import design_of
 from qualms.inference import Influence, mean_influence
 from qualms.predictions import Predictions
+from qualms.scores.arguments import called_in_order
 from qualms.scores.as_published import regression as published
 from qualms.study import Line, RunPlan
 
@@ -179,10 +180,10 @@ def _forecasts(predictions: Predictions, line: Line, alpha: float) -> Forecasts:
     mean = predictions.get("mean")
     if mean is None:
         raise AbsentError(f"the predictions of {line.row.method.name} have no 'mean'")
-    point, var = scores.pool_gaussian(mean, predictions.get("var"))
+    point, var = scores.pool_gaussian(mean=mean, var=predictions.get("var"))
     if rule == "point":
         return Forecasts(point, point, point, target, select)
-    lower, upper = scores.gaussian_interval(point, var, alpha=alpha)
+    lower, upper = scores.gaussian_interval(mean=point, var=var, alpha=alpha)
     return Forecasts(point, lower, upper, target, select)
 
 
@@ -202,9 +203,9 @@ def _select(predictions: Predictions, name: str) -> Array:
         return np.zeros(predictions.n)
     mean, var = predictions.get("mean"), predictions.get("var")
     if name == "variance" and mean is not None:
-        return np.sqrt(scores.pool_gaussian(mean, var).var)
+        return np.sqrt(scores.pool_gaussian(mean=mean, var=var).var)
     if name == "ensemble_variance" and mean is not None:
-        return np.sqrt(scores.pool_gaussian(mean).var)
+        return np.sqrt(scores.pool_gaussian(mean=mean).var)
     draws = predictions.named("select").get(name)
     if draws is None:
         raise AbsentError(f"the predictions have no 'select/{name}'")
@@ -218,7 +219,9 @@ def _calibrate(rules: Any, val: Forecasts, alpha: float) -> Calibrated:
     `scores` keeps the guarantee of Romano et al. (2019),
     `scores.as_published.regression` has the floor indices of the released code.
     """
-    offset = rules.conformal_offset(val.lower, val.upper, val.target, alpha=alpha)
+    offset = rules.conformal_offset(
+        lower=val.lower, upper=val.upper, target=val.target, alpha=alpha
+    )
     threshold = rules.selection_threshold(val.select, rate=RATE)
     return Calibrated(offset, offset, threshold)
 
@@ -228,9 +231,15 @@ def _calibrate_weighted(
 ) -> Calibrated:
     """Calibrate each item; infinite where too few validation items are like it."""
     ratios = _density_ratio(*splits)
-    ends = val.lower, val.upper, val.target
     of_val, of_test = (
-        scores.weighted_conformal_offset(*ends, ratios[0], ratio, alpha=alpha)
+        scores.weighted_conformal_offset(
+            lower=val.lower,
+            upper=val.upper,
+            target=val.target,
+            weight=ratios[0],
+            test_weight=ratio,
+            alpha=alpha,
+        )
         for ratio in ratios
     )
     return Calibrated(
@@ -250,7 +259,9 @@ def _density_ratio(val: Predictions, test: Predictions) -> tuple[Array, Array]:
 
 
 def _covariates(predictions: Predictions) -> dict[str, Array]:
-    moments = scores.pool_gaussian(predictions.arrays["mean"], predictions.get("var"))
+    moments = scores.pool_gaussian(
+        mean=predictions.arrays["mean"], var=predictions.get("var")
+    )
     selects = {name: a[0] for name, a in predictions.named("select").items()}
     return {"mean": moments.mean, "var": moments.var, **selects}
 
@@ -271,7 +282,7 @@ def _scores_of(
     ends = lower[keep], upper[keep]
     return (
         scores.mae(val.point, val.target),
-        scores.interval_length(*val_ends),
+        scores.interval_length(lower=val_ends[0], upper=val_ends[1]),
         _defined(scores.coverage, *ends, test.target[keep]),
         float(keep.mean()),
         _defined(scores.mae, test.point[keep], test.target[keep]),
@@ -287,7 +298,7 @@ def _widened(items: Forecasts, offset: float | Array) -> tuple[Array, Array]:
 
 def _defined(score: Callable[..., float], *arrays: Array) -> float:
     """Return `score`, or nan where no item is accepted."""
-    return score(*arrays) if len(arrays[0]) else math.nan
+    return float(called_in_order(score, *arrays)) if len(arrays[0]) else math.nan
 
 
 def _unbounded_fraction(lower: Array, upper: Array) -> float:

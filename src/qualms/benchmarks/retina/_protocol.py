@@ -44,6 +44,7 @@ from qualms.inference import (
 from qualms.labels import Labels
 from qualms.predictions import Predictions
 from qualms.scores import ReferralCurve
+from qualms.scores.arguments import called_in_order
 from qualms.scores.as_published import retina as published
 from qualms.study import RunPlan
 
@@ -343,13 +344,13 @@ def _curve_of(
 def _plain(items: Patients, rows: Index) -> Iterator[tuple[str, float]]:
     probs, target, _ = _set_arrays(items, rows)
     for name, score in _SCORES.items():
-        ranks = name in _RANKED
-        yield name, score(*((probs[:, 1], target == 1) if ranks else (probs, target)))
+        arrays = (probs[:, 1], target == 1) if name in _RANKED else (probs, target)
+        yield name, called_in_order(score, *arrays)
 
 
 def _detection(total: Array, shifted: Flags) -> Iterator[tuple[str, float]]:
-    yield "joint/ood_auroc", scores.ood_auroc(total, shifted)
-    yield "joint/ood_auprc", scores.ood_auprc(total, shifted)
+    yield "joint/ood_auroc", scores.ood_auroc(uncertainty=total, shifted=shifted)
+    yield "joint/ood_auprc", scores.ood_auprc(uncertainty=total, shifted=shifted)
 
 
 def _as_published(items: Patients, sets: Sets) -> Values:
@@ -387,7 +388,7 @@ def _plain_as_published(items: Patients, rows: Index) -> Iterator[tuple[str, flo
     probs, target, _ = _set_arrays(items, rows)
     yield from _plain(items, rows)
     yield "nll", published.log_loss(probs, target)
-    yield "auprc", published.auprc(probs[:, 1], target == 1)
+    yield "auprc", published.auprc(score=probs[:, 1], positive=target == 1)
 
 
 def _curve_values(curve: Any, retained: Array) -> Values:

@@ -78,18 +78,31 @@ def set_entries(embedded: EmbeddedSet, u: str, *, released: bool) -> Iterator[En
 
     recall = partial(mean_influence, hits, about=scores.about(scores.recall_at_1))
     yield entry(scores.recall_at_1, float(hits.mean()), recall)
-    ranked = value, 1 - hits, hits
-    by_item = partial(influence_of, scores.weighted_auroc, *ranked)
-    area = entry(scores.r_auroc, scores.weighted_auroc(*ranked), by_item, ALL_ALIKE)
+    ranked = {"score": value, "positive_weight": 1 - hits, "negative_weight": hits}
+    by_item = partial(influence_of, scores.weighted_auroc, **ranked)
+    area = entry(
+        scores.r_auroc,
+        scores.weighted_auroc(**ranked),
+        by_item,
+        ALL_ALIKE,
+    )
     yield replace(area, inputs=partial(dict, uncertainty=value))
     cropped = predictions.named("uncertainty_cropped").get(u)
     if cropped is not None:
-        by_item = partial(influence_of, scores.crop_rate, value, cropped)
-        yield entry(scores.crop_rate, scores.crop_rate(value, cropped), by_item)
+        by_item = partial(
+            influence_of, scores.crop_rate, uncertainty=value, cropped=cropped
+        )
+        yield entry(
+            scores.crop_rate,
+            scores.crop_rate(uncertainty=value, cropped=cropped),
+            by_item,
+        )
     votes = predictions.get("votes")
     if votes is not None:
-        by_item = partial(influence_of, scores.human_alignment, value, votes)
-        aligned = scores.human_alignment(value, votes).value
+        by_item = partial(
+            influence_of, scores.human_alignment, uncertainty=value, votes=votes
+        )
+        aligned = scores.human_alignment(uncertainty=value, votes=votes).value
         yield entry(scores.human_alignment, aligned, by_item, NO_VOTES)
     truth = predictions.get(f"extra/{AMBIGUITY}")
     if truth is not None:
@@ -117,14 +130,18 @@ def _released(embedded: EmbeddedSet, u: str) -> dict[str, float]:
     hits = published.retrieval_hits(*pair)
     values = {
         "recall_at_1": published.recall_at_1(*pair, hits=hits),
-        "r_auroc": published.r_auroc(*pair, value, hits=hits),
+        "r_auroc": published.r_auroc(
+            embedding=pair[0], target=pair[1], uncertainty=value, hits=hits
+        ),
     }
     cropped = embedded.predictions.named("uncertainty_cropped").get(u)
     if cropped is not None:
-        values["crop_rate"] = scores.crop_rate(value, cropped)
+        values["crop_rate"] = scores.crop_rate(uncertainty=value, cropped=cropped)
     votes = embedded.predictions.get("votes")
     if votes is not None:
-        values["human_alignment"] = published.human_alignment(value, votes).value
+        values["human_alignment"] = published.human_alignment(
+            uncertainty=value, votes=votes
+        ).value
     return values
 
 
@@ -165,20 +182,22 @@ def contrast_entries(
     value = np.concatenate(
         [side.uncertainty(u)[chosen] for side, chosen in zip(sides, rows, strict=True)]
     )
-    target = scores.mixed_target(arrays["target"], upstream)
+    target = scores.mixed_target(target=arrays["target"], upstream=upstream)
     hits = scores.retrieval_hits(arrays["embedding"], target)
-    ranked = value, 1 - hits, hits
+    ranked = {"score": value, "positive_weight": 1 - hits, "negative_weight": hits}
     released_scores = _released_contrast(sides, rows, u) if released else {}
     for score, number, influence in (
         (
             scores.ood_auroc,
-            scores.ood_auroc(value, ~upstream),
-            partial(influence_of, scores.ood_auroc, value, ~upstream),
+            scores.ood_auroc(uncertainty=value, shifted=~upstream),
+            partial(
+                influence_of, scores.ood_auroc, uncertainty=value, shifted=~upstream
+            ),
         ),
         (
             scores.mixed_r_auroc,
-            scores.weighted_auroc(*ranked),
-            partial(influence_of, scores.weighted_auroc, *ranked),
+            scores.weighted_auroc(**ranked),
+            partial(influence_of, scores.weighted_auroc, **ranked),
         ),
     ):
         yield Entry(
@@ -207,12 +226,14 @@ def _released_contrast(
     value = np.concatenate([side.uncertainty(u) for side in sides])
     sampled = np.concatenate([rows[0], counts[0] + rows[1]])
     return {
-        "ood_auroc": published.ood_auroc(value[sampled], ~upstream[sampled]),
+        "ood_auroc": published.ood_auroc(
+            uncertainty=value[sampled], shifted=~upstream[sampled]
+        ),
         "mixed_r_auroc": published.mixed_r_auroc(
-            _join_arrays(sides, everyone, "embedding"),
-            _join_arrays(sides, everyone, "target"),
-            value,
-            upstream,
+            embedding=_join_arrays(sides, everyone, "embedding"),
+            target=_join_arrays(sides, everyone, "target"),
+            uncertainty=value,
+            upstream=upstream,
             sampled=sampled,
         ),
     }

@@ -47,8 +47,8 @@ def failure_entries(judged: JudgedItems) -> Iterator[Entry]:
             rank = values[index]
             released: dict[str, float] = {}
             if judged.released and not at.extra:
-                released["aurc"] = published.aurc(their_risk, rank)
-                released["eaurc"] = published.eaurc(their_risk, rank)
+                released["aurc"] = published.aurc(risk=their_risk, uncertainty=rank)
+                released["eaurc"] = published.eaurc(risk=their_risk, uncertainty=rank)
             for score in FAILURES:
                 name = score.__name__
                 yield at.entry(
@@ -76,7 +76,9 @@ def detection_entries(
             yield at.entry(
                 score,
                 (values, shifted),
-                as_published=scores.ood_auroc(values, shifted) if named else None,
+                as_published=scores.ood_auroc(uncertainty=values, shifted=shifted)
+                if named
+                else None,
                 no_interval="" if score is scores.ood_auroc else BY_AUROC,
             )
 
@@ -140,8 +142,10 @@ def drop_entry(judged: JudgedItems) -> Iterator[Entry]:
 
 
 def _drop(dice: Array, subsets: Mapping[str, Index]) -> float:
-    means = (float(dice[subsets[name]].mean()) for name in ("in_domain", "shifted"))
-    return scores.dice_drop(*means)
+    inside, outside = (
+        float(dice[subsets[name]].mean()) for name in ("in_domain", "shifted")
+    )
+    return scores.dice_drop(dice_in_domain=inside, dice_shifted=outside)
 
 
 def _drop_influence(dice: Array, subsets: Mapping[str, Index]) -> Influence:
@@ -195,7 +199,10 @@ def gain_entry(
 
 
 def _gain(dice: Sequence[Array]) -> float:
-    return scores.al_improvement(*(float(each.mean()) for each in dice))
+    before, after, random = (float(each.mean()) for each in dice)
+    return scores.al_improvement(
+        dice_before=before, dice_after=after, dice_random=random
+    )
 
 
 def _gain_influence(dice: Sequence[Array]) -> Influence:

@@ -172,7 +172,10 @@ def _measured(kind: MapKind, published: bool, maps: Maps) -> _ValidationItem:
     high = sum(float(np.log(layer.classes)) for layer in layers)
     histogram = {
         name: scores.uncertainty_histogram(
-            np.maximum(measured, 0), agreed.correct, total=agreed.total, high=high
+            uncertainty=np.maximum(measured, 0),
+            correct=agreed.correct,
+            total=agreed.total,
+            high=high,
         )
         for name, measured in measures.items()
         if not name.startswith(OWN)
@@ -204,8 +207,8 @@ def _near(
     agreed = summed_agreement([layer_agreement(e, kind.header.ignore) for e in layers])
     histograms = {
         name: scores.uncertainty_histogram(
-            measures[name] - np.float64(low),
-            agreed.correct,
+            uncertainty=measures[name] - np.float64(low),
+            correct=agreed.correct,
             total=agreed.total,
             high=high - low,
         )
@@ -224,7 +227,7 @@ def _fitted(pooled: UncertaintyHistogram) -> Platt:
     filled = pooled.total > 0
     parts = (part[filled] for part in (pooled.mean, pooled.correct, pooled.total))
     mean, correct, total = parts
-    return scores.fit_platt(mean, correct, total=total)
+    return scores.fit_platt(uncertainty=mean, correct=correct, total=total)
 
 
 def _mean(fits: Sequence[Platt]) -> Platt:

@@ -284,28 +284,41 @@ def _overlap(header: Header, reading: Reading, layers: tuple[Layer, ...]) -> Num
 def _layer_overlap(header: Header, reading: Reading, layer: Layer) -> Numbers:
     options: dict[str, Any] = {"classes": layer.classes, "ignore": header.ignore}
     rated, all_rate = _labelled(layer.raters, header.ignore)
-    dices = [scores.dice(layer.predicted, rater, **options) for rater in rated]
+    dices = [
+        scores.dice(prediction=layer.predicted, reference=rater, **options)
+        for rater in rated
+    ]
     yield ItemColumn("dice"), _mean(dices)
     if not reading.dice_only:
         if layer.averaged:
             options |= {"background": layer.background}
             dices = [
-                scores.macro_dice(layer.predicted, rater, **options) for rater in rated
+                scores.macro_dice(
+                    prediction=layer.predicted, reference=rater, **options
+                )
+                for rater in rated
             ]
             del options["background"]
             yield ItemColumn("macro_dice"), _mean(dices)
         yield (
             ItemColumn("ged"),
-            scores.ged(layer.draws, layer.raters, **options) if all_rate else np.nan,
+            scores.ged(draws=layer.draws, raters=layer.raters, **options)
+            if all_rate
+            else np.nan,
         )
     if not reading.published:
         return
-    dices = [published.dice(layer.predicted, r, **options) for r in layer.raters]
+    dices = [
+        published.dice(prediction=layer.predicted, reference=r, **options)
+        for r in layer.raters
+    ]
     yield ItemColumn("dice", published=True), _mean(dices)
     if not reading.dice_only:
         yield (
             ItemColumn("ged", published=True),
-            published.ged(layer.draws, layer.raters, **options) if dices else np.nan,
+            published.ged(draws=layer.draws, raters=layer.raters, **options)
+            if dices
+            else np.nan,
         )
 
 
@@ -396,7 +409,9 @@ def _calibration(
         for ace, fits in ((scores.ace, platt), (published.ace, mean_platt)):
             if name in fits:
                 error = ace(
-                    fits[name].confidence(values), agreed.correct, total=agreed.total
+                    confidence=fits[name].confidence(values),
+                    correct=agreed.correct,
+                    total=agreed.total,
                 )
                 yield ItemColumn("ace", name, published=fits is mean_platt), error
 

@@ -52,7 +52,7 @@ def forecast_of(predictions: Predictions, alpha: float) -> Forecast:
     """Pool the draws of a file; its intervals aim at a coverage of 1 - `alpha`."""
     target = predictions.arrays["target"]
     mean, var = predictions.get("mean"), predictions.get("var")
-    moments = None if mean is None else scores.pool_gaussian(mean, var)
+    moments = None if mean is None else scores.pool_gaussian(mean=mean, var=var)
     if "lower" in predictions.arrays or moments is None:
         centre = None if moments is None else moments.mean
         lower, upper = predictions.arrays["lower"], predictions.arrays["upper"]
@@ -60,7 +60,7 @@ def forecast_of(predictions: Predictions, alpha: float) -> Forecast:
     if var is None and predictions.draws == 1:
         # A bare point prediction: the interval is a point until it is calibrated.
         return Forecast(moments.mean, None, moments.mean, moments.mean, target, "point")
-    interval = scores.gaussian_interval(moments.mean, moments.var, alpha=alpha)
+    interval = scores.gaussian_interval(mean=moments.mean, var=moments.var, alpha=alpha)
     density = moments.var if moments.var.min() > SMALLEST_VARIANCE else None
     return Forecast(
         moments.mean, density, interval.lower, interval.upper, target, "gaussian"
@@ -90,7 +90,7 @@ def validation_items(
     index = known_items(val)
     items = forecast_of(val, alpha).part(index)
     offset = scores.conformal_offset(
-        items.lower, items.upper, items.target, alpha=alpha
+        lower=items.lower, upper=items.upper, target=items.target, alpha=alpha
     )
     selects = {name: values[index] for name, values in selection_scores(val).items()}
     return ValidationItems(items, index, offset, selects)
@@ -148,11 +148,11 @@ def offsets_by_group(
         if array not in own:
             continue
         offset = scores.mondrian_offset(
-            known.lower,
-            known.upper,
-            known.target,
-            own[array][validation.rows].astype(np.str_),
-            group.astype(np.str_),
+            lower=known.lower,
+            upper=known.upper,
+            target=known.target,
+            group=own[array][validation.rows].astype(np.str_),
+            test_group=group.astype(np.str_),
             alpha=alpha,
         )
         few = np.unique(group[np.isinf(offset)])
@@ -256,7 +256,9 @@ def _conformal_entries(
     some = bool(keep.any())
     yield Entry(
         score=scores.coverage,
-        value=scores.coverage(lower, upper, target) if some else math.nan,
+        value=scores.coverage(lower=lower, upper=upper, target=target)
+        if some
+        else math.nan,
         influence=influences["test_coverage"],
         aim=1 - alpha,
         why="no item is accepted",
@@ -272,12 +274,14 @@ def _conformal_entries(
         return
     yield Entry(
         score=scores.interval_length,
-        value=scores.interval_length(lower, upper),
+        value=scores.interval_length(lower=lower, upper=upper),
         influence=influences["test_interval_length"],
         **shared,
     )
-    penalised = scores.interval_score(lower, upper, target, alpha=alpha)
-    inverted = scores.inverted_fraction(lower, upper)
+    penalised = scores.interval_score(
+        lower=lower, upper=upper, target=target, alpha=alpha
+    )
+    inverted = scores.inverted_fraction(lower=lower, upper=upper)
     for score, value in (
         (scores.interval_score, penalised),
         (scores.inverted_fraction, inverted),

@@ -35,6 +35,7 @@ from qualms.inference import (
     sampling_design,
 )
 from qualms.predictions import Predictions
+from qualms.scores.arguments import called_in_order
 from qualms.scores.gallery import precision_influence
 
 ALL_ALIKE = "every nearest neighbour is right, or every one is wrong"
@@ -242,7 +243,10 @@ def _retrieval(
             )
         if votes is not None:
             influence = partial(
-                influence_of, scores.human_alignment, value, votes[index]
+                influence_of,
+                scores.human_alignment,
+                uncertainty=value,
+                votes=votes[index],
             )
             alignment = _alignment(value, votes[index])
             yield entry(scores.human_alignment, alignment, influence, at)
@@ -254,7 +258,9 @@ def _contrast(predictions: Predictions, upstream: NDArray[np.bool_]) -> Iterator
     entry_of_all, entry = (
         _about("all", items) for items in (np.arange(predictions.n), index)
     )
-    target = scores.mixed_target(predictions.arrays["target"][index], upstream[index])
+    target = scores.mixed_target(
+        target=predictions.arrays["target"][index], upstream=upstream[index]
+    )
     mixed = scores.retrieval_hits(predictions.arrays["embedding"][index], target)
     for name, value in predictions.named("uncertainty").items():
         at = {"uncertainty": name}
@@ -282,7 +288,7 @@ def _shifted(predictions: Predictions) -> Iterator[Entry]:
 
 
 def _value(score: Callable[..., float], *arrays: NDArray[Any]) -> float:
-    return float(score(*arrays))
+    return float(called_in_order(score, *arrays))
 
 
 def _about(subset: str, index: Index) -> Callable[..., Entry]:
@@ -308,7 +314,7 @@ def _about(subset: str, index: Index) -> Callable[..., Entry]:
 
 
 def _alignment(uncertainty: Array, votes: Array) -> float:
-    return scores.human_alignment(uncertainty, votes).value
+    return scores.human_alignment(uncertainty=uncertainty, votes=votes).value
 
 
 def _array_notes(predictions: Predictions) -> Iterator[str]:

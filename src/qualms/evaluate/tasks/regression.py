@@ -215,7 +215,7 @@ def _pit_curve(items: Forecast, subset: str) -> Curve:
     """Return the share of items with a PIT in each tenth, times ten."""
     assert items.mean is not None
     assert items.var is not None
-    transform = scores.item_pit(items.mean, items.var, items.target)
+    transform = scores.item_pit(mean=items.mean, var=items.var, target=items.target)
     tenth = np.minimum((10.0 * transform).astype(np.int64), 9)
     share = np.bincount(tenth, minlength=10) / len(tenth)
     low, high = wilson_ends(share, np.full(10, float(len(tenth))), Z)

@@ -210,7 +210,7 @@ def _curves(measured: MapScores, chosen: Mapping[str, Index]) -> Iterator[Curve]
         score, dice = measured.overlap
         risk = 1.0 - dice[index]
         for at, value in measured.aggregated.items():
-            curve = scores.risk_coverage_curve(risk, value[index])
+            curve = scores.risk_coverage_curve(risk=risk, uncertainty=value[index])
             yield Curve(
                 name="risk_coverage",
                 label=f"1 - {scores.about(getattr(scores, score)).label} of the kept"

@@ -172,11 +172,11 @@ def _overlap(kind: MapKind, maps: Maps) -> float:
     """Return the mean Dice over raters, and over the regions if there are any."""
     ignore = kind.header.ignore
     values = [
-        scores.dice(layer.predicted, rater, ignore=ignore)
+        scores.dice(prediction=layer.predicted, reference=rater, ignore=ignore)
         if not layer.averaged
         else scores.macro_dice(
-            layer.predicted,
-            rater,
+            prediction=layer.predicted,
+            reference=rater,
             classes=layer.classes,
             ignore=ignore,
             background=layer.background,

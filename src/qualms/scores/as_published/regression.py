@@ -7,12 +7,13 @@ at a 0-based floor index. Every other score of that code agrees with the plain o
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qualms.scores.arguments import open_unit, vector
+from qualms.scores.arguments import by_name, open_unit, vector
 from qualms.scores.conformal import excess
 
 
+@by_name
 def conformal_offset(
-    lower: ArrayLike, upper: ArrayLike, target: ArrayLike, *, alpha: float
+    *, lower: ArrayLike, upper: ArrayLike, target: ArrayLike, alpha: float
 ) -> float:
     """Return the item at index int((1 - alpha) N) of sorted max(lower - y, y - upper).
 
@@ -21,7 +22,9 @@ def conformal_offset(
     say, at any alpha), covers slightly too little, and is finite however few items
     there are. Its validation coverage is (floor((1 - alpha) N) + 1) / N.
 
-    >>> conformal_offset([0.0] * 4, [0.0] * 4, [1.0, 2.0, 3.0, 4.0], alpha=0.1)
+    >>> conformal_offset(
+    ...     lower=[0.0] * 4, upper=[0.0] * 4, target=[1.0, 2.0, 3.0, 4.0], alpha=0.1
+    ... )
     4.0
     """
     open_unit("alpha", alpha)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from qualms.arrays import Array, Flags, Index
 from qualms.scores._about import as_score
-from qualms.scores.arguments import flags, labels, mean_probabilities, vector
+from qualms.scores.arguments import by_name, flags, labels, mean_probabilities, vector
 from qualms.scores.decomposition import entropy
 from qualms.scores.ranking import auprc_by_rule, auroc_by_rule
 from qualms.scores.referral import check_is_name
@@ -120,7 +120,9 @@ def balanced_referral_curve(
     `shifted` (N,) marks the shifted items, the rest is as in `referral_curve`.
 
     >>> probs, target, shifted = [0.1, 0.9, 0.3], [0, 1, 1], [False, False, True]
-    >>> balanced_referral_curve("accuracy", probs, target, shifted).value
+    >>> balanced_referral_curve(
+    ...     name="accuracy", probs=probs, target=target, shifted=shifted
+    ... ).value
     array([0.5 , 0.66666667, 1. , 1. , 1. ])
     """
     prob, true = _binary(probs, target)
@@ -184,12 +186,13 @@ def log_loss(probs: ArrayLike, target: ArrayLike, *, clip: float = CLIP) -> floa
 
 
 @as_score(label="AUPRC (RETINA)", better="higher")
-def auprc(score: ArrayLike, positive: ArrayLike) -> float:
+@by_name
+def auprc(*, score: ArrayLike, positive: ArrayLike) -> float:
     """Return trapezoid AUPRC; without a positive 0.5, as scikit-learn draws that curve.
 
     `score` and `positive` have shape (N,); the plain `auprc` is nan there.
 
-    >>> auprc([0.2, 0.7], [False, False])
+    >>> auprc(score=[0.2, 0.7], positive=[False, False])
     0.5
     """
     truth = flags("positive", positive)
@@ -265,6 +268,6 @@ def _defined_area(name: str, prob: Array, positive: Flags) -> float:
     if len(positive) == 0:
         return 0.0
     if name == "auprc":
-        return auprc(prob, positive)
+        return auprc(score=prob, positive=positive)
     two_classes = positive.any() and not positive.all()
     return auroc_by_rule(prob, positive, tie=0.0) if two_classes else 0.0

@@ -14,7 +14,7 @@ from scipy.special import expit
 
 from qualms.arrays import Array, Flags, Index
 from qualms.jit import jit
-from qualms.scores.arguments import finite, flags, matrix, vector
+from qualms.scores.arguments import by_name, finite, flags, matrix, vector
 from qualms.scores.human import Alignment, spearman
 from qualms.scores.ranking import auroc_by_rule
 
@@ -68,11 +68,12 @@ def recall_at_1(
     return float(_hits(embedding, target, hits).mean())
 
 
+@by_name
 def r_auroc(
+    *,
     embedding: ArrayLike,
     target: ArrayLike,
     uncertainty: ArrayLike,
-    *,
     hits: ArrayLike | None = None,
 ) -> float:
     """Return the AUROC of minus the uncertainty for right retrievals, squashed.
@@ -82,7 +83,11 @@ def r_auroc(
     about -16.6 and 0 above about 88, so that distinct uncertainties tie: a
     log-determinant scores exactly 0.5. One class alone scores 0.
 
-    >>> r_auroc([[1, 0], [2, 0.1], [0, 1]], [0, 0, 1], [-400.0, -300.0, -200.0])
+    >>> r_auroc(
+    ...     embedding=[[1, 0], [2, 0.1], [0, 1]],
+    ...     target=[0, 0, 1],
+    ...     uncertainty=[-400.0, -300.0, -200.0],
+    ... )
     0.5
     """
     right = _hits(embedding, target, hits)
@@ -90,25 +95,27 @@ def r_auroc(
     return _squashed_auroc(-values, right)
 
 
-def ood_auroc(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
+@by_name
+def ood_auroc(*, uncertainty: ArrayLike, shifted: ArrayLike) -> float:
     """Return AUROC of the uncertainty (N,) for shifted items, after a sigmoid at times.
 
     As `r_auroc`, but of plus the uncertainty: the sigmoid applies only if some value
     lies outside [0, 1], and then values above about 16.6 tie.
 
-    >>> ood_auroc([20.0, 30.0, 40.0], [False, True, True])
+    >>> ood_auroc(uncertainty=[20.0, 30.0, 40.0], shifted=[False, True, True])
     0.5
     """
     moved = flags("shifted", shifted)
     return _squashed_auroc(vector("uncertainty", uncertainty, length=len(moved)), moved)
 
 
+@by_name
 def mixed_r_auroc(
+    *,
     embedding: ArrayLike,
     target: ArrayLike,
     uncertainty: ArrayLike,
     upstream: ArrayLike,
-    *,
     sampled: ArrayLike | None = None,
 ) -> float:
     """Return `r_auroc` of upstream and downstream items, whose targets may collide.
@@ -118,7 +125,12 @@ def mixed_r_auroc(
     rows themselves (`sampled`, item indices; by default every item) a downstream class
     may share its number with an upstream one.
 
-    >>> mixed_r_auroc([[1, 0], [2, 0.1], [0, 1]], [0, 0, 0], [3, 2, 9], [1, 1, 0])
+    >>> mixed_r_auroc(
+    ...     embedding=[[1, 0], [2, 0.1], [0, 1]],
+    ...     target=[0, 0, 0],
+    ...     uncertainty=[3, 2, 9],
+    ...     upstream=[1, 1, 0],
+    ... )
     1.0
     """
     above = flags("upstream", upstream)
@@ -128,16 +140,23 @@ def mixed_r_auroc(
     first = number[~above][: int((~above[rows]).sum())]
     moved = number + np.where(above, first.max(initial=-1) + 1, 0)
     values = vector("uncertainty", uncertainty, length=len(above))
-    return r_auroc(np.asarray(embedding)[rows], moved[rows], values[rows])
+    return r_auroc(
+        embedding=np.asarray(embedding)[rows],
+        target=moved[rows],
+        uncertainty=values[rows],
+    )
 
 
-def human_alignment(uncertainty: ArrayLike, votes: ArrayLike) -> Alignment:
+@by_name
+def human_alignment(*, uncertainty: ArrayLike, votes: ArrayLike) -> Alignment:
     """Return the Spearman correlation of uncertainty (N,) and float32 vote entropy.
 
     Summed in float32 and in the order of the classes, the entropies of (6, 3, 1) and
     (1, 6, 3) votes may differ in their last bit: a tie becomes an order at random.
 
-    >>> human_alignment([0.1, 0.5, 0.9, 0.3], [[4, 0], [3, 1], [2, 2], [0, 0]])
+    >>> human_alignment(
+    ...     uncertainty=[0.1, 0.5, 0.9, 0.3], votes=[[4, 0], [3, 1], [2, 2], [0, 0]]
+    ... )
     Alignment(value=1.0, dropped=1)
     """
     values = vector("uncertainty", uncertainty)

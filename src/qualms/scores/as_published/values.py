@@ -22,7 +22,7 @@ from qualms.scores._pixels import (
     sizes,
 )
 from qualms.scores.aggregation import item_shares, pooled_quantile
-from qualms.scores.arguments import vector
+from qualms.scores.arguments import by_name, vector
 from qualms.scores.platt import Platt
 from qualms.scores.platt import ace as average_error
 from qualms.scores.platt import fit_platt as fit_pooled
@@ -41,10 +41,11 @@ class BestDice(NamedTuple):
 
 
 @as_score(label="Dice as published", better="higher")
+@by_name
 def dice(
+    *,
     prediction: ArrayLike,
     reference: ArrayLike,
-    *,
     classes: int = 2,
     ignore: int | None = None,
 ) -> float:
@@ -54,7 +55,9 @@ def dice(
     each remains as a false positive: with more than two classes the value is
     2 correct / (all pixels + pixels that count).
 
-    >>> dice([0, 1, 2, 2], [0, 1, 2, 255], classes=3, ignore=255).__round__(6)
+    >>> dice(
+    ...     prediction=[0, 1, 2, 2], reference=[0, 1, 2, 255], classes=3, ignore=255
+    ... ).__round__(6)
     0.857143
     """
     predicted, rated = (
@@ -66,10 +69,11 @@ def dice(
 
 
 @as_score(label="GED as published", better="lower", low=-2.0, high=2.0)
+@by_name
 def ged(
+    *,
     draws: ArrayLike,
     raters: ArrayLike,
-    *,
     classes: int = 2,
     ignore: int | None = None,
 ) -> float:
@@ -81,7 +85,7 @@ def ged(
     pixels count as false positives between raters and draws and count fully between
     draws. Nothing segmented anywhere gives 0.
 
-    >>> round(ged([[0, 1, 1, 0]], [[0, 1, 1, 0], [0, 1, 0, 0]]), 6)
+    >>> round(ged(draws=[[0, 1, 1, 0]], raters=[[0, 1, 1, 0], [0, 1, 0, 0]]), 6)
     0.119048
     """
     names = ("draws", "raters")
@@ -93,10 +97,11 @@ def ged(
     return float(within_draws + within_raters - 2.0 * across)
 
 
+@by_name
 def max_dice(
+    *,
     draws: ArrayLike,
     raters: ArrayLike,
-    *,
     classes: int = 2,
     ignore: int | None = None,
 ) -> BestDice:
@@ -105,7 +110,7 @@ def max_dice(
     `draws` are (M, *space), `raters` (R, *space). The released metrics.json calls them
     "max dice rater" and "max dice pred".
 
-    >>> max_dice([[0, 1, 1, 0]], [[0, 1, 1, 0], [0, 1, 0, 0]]).of_draws
+    >>> max_dice(draws=[[0, 1, 1, 0]], raters=[[0, 1, 1, 0], [0, 1, 0, 0]]).of_draws
     1.0
     """
     names = ("draws", "raters")
@@ -131,10 +136,11 @@ def ncc(uncertainty: ArrayLike, reference: ArrayLike) -> float:
 
 
 @as_score(label="ACE as published", better="lower")
+@by_name
 def ace(
+    *,
     confidence: ArrayLike,
     correct: ArrayLike,
-    *,
     total: ArrayLike | None = None,
     bins: int = 20,
 ) -> float:
@@ -143,20 +149,21 @@ def ace(
     An item with every pixel right is scored as if every pixel were wrong, because its
     only label becomes the negative one.
 
-    >>> round(ace([0.97, 0.97], [1, 1]), 6)
+    >>> round(ace(confidence=[0.97, 0.97], correct=[1, 1]), 6)
     0.97
     """
     right = np.asarray(correct)
     highest = np.ones(right.shape) if total is None else np.asarray(total)
     if right.shape == highest.shape and (right == highest).all():
         right = np.zeros(right.shape)
-    return average_error(confidence, right, total=total, bins=bins)
+    return average_error(confidence=confidence, correct=right, total=total, bins=bins)
 
 
+@by_name
 def fit_platt(
+    *,
     uncertainty: Iterable[ArrayLike],
     correct: Iterable[ArrayLike],
-    *,
     total: Iterable[ArrayLike] | None = None,
 ) -> Platt:
     """Return Platt parameters by ace.py: one fit per validation item, then their mean.
@@ -170,7 +177,7 @@ def fit_platt(
         [None] * len(values) if total is None else list(total)
     )
     items = zip(values, correct, counts, strict=True)
-    fits = [fit_pooled(u, right, total=n) for u, right, n in items]
+    fits = [fit_pooled(uncertainty=u, correct=right, total=n) for u, right, n in items]
     if not fits:
         raise ValueError("uncertainty must hold at least one item, got none")
     return Platt(
@@ -194,7 +201,8 @@ def threshold_from_validation(
 
 
 @as_score(label="AURC as published", better="lower", high=np.inf)
-def aurc(risk: ArrayLike, uncertainty: ArrayLike, *, sort: Sort = "stable") -> float:
+@by_name
+def aurc(*, risk: ArrayLike, uncertainty: ArrayLike, sort: Sort = "stable") -> float:
     """Return the area under the risk-coverage curve by aurc.py, both arguments (N,).
 
     A trapezoid from coverage 1 to 1 / N; what lies below is left out, so its weights
@@ -204,7 +212,7 @@ def aurc(risk: ArrayLike, uncertainty: ArrayLike, *, sort: Sort = "stable") -> f
     its pinned NumPy 1.24 does for up to 16 items, and `unstable` whatever NumPy's
     default sort does on this machine.
 
-    >>> round(aurc([0.0, 0.5, 1.0], [0.1, 0.2, 0.3]), 6)
+    >>> round(aurc(risk=[0.0, 0.5, 1.0], uncertainty=[0.1, 0.2, 0.3]), 6)
     0.166667
     """
     values = vector("risk", risk)
@@ -223,18 +231,19 @@ def aurc(risk: ArrayLike, uncertainty: ArrayLike, *, sort: Sort = "stable") -> f
 
 
 @as_score(label="E-AURC as published", better="lower", low=-np.inf, high=np.inf)
-def eaurc(risk: ArrayLike, uncertainty: ArrayLike, *, sort: Sort = "stable") -> float:
+@by_name
+def eaurc(*, risk: ArrayLike, uncertainty: ArrayLike, sort: Sort = "stable") -> float:
     """Return AURC as published in excess of the best ranking, by aurc.py, both (N,).
 
     The best is a plain mean over all N coverages while `aurc` is a trapezoid on a
     shorter range, so a perfect ranking gives -(lowest + mean risk) / 2N, not 0.
 
-    >>> round(eaurc([0.0, 0.5, 1.0], [0.1, 0.2, 0.3]), 6)
+    >>> round(eaurc(risk=[0.0, 0.5, 1.0], uncertainty=[0.1, 0.2, 0.3]), 6)
     -0.083333
     """
     ascending = np.sort(vector("risk", risk))
     best = np.cumsum(ascending) / np.arange(1, len(ascending) + 1)
-    return aurc(risk, uncertainty, sort=sort) - float(best.mean())
+    return aurc(risk=risk, uncertainty=uncertainty, sort=sort) - float(best.mean())
 
 
 def _flat(
