@@ -1,6 +1,8 @@
 """What somebody in a notebook or a loop sees: names, frames, tables, batches."""
 
 import builtins
+import csv
+import json
 import pydoc
 import subprocess
 import sys
@@ -87,12 +89,52 @@ def test_frames_are_files_in_memory():
     same(expected, values(qualms.score(_Polars(columns()), options=BARE)))
 
 
+def test_a_frame_may_have_the_names_of_scikit_learn():
+    prob = np.stack([columns()[f"prob_{c}"] for c in range(3)], axis=1)
+    theirs = {"y_true": columns()["target"]}
+    theirs |= {f"y_prob_{c}": prob[:, c] for c in range(3)}
+    plain = {name: v for name, v in columns().items() if name.startswith("prob_")}
+    expected = qualms.score(_Polars(plain | {"target": theirs["y_true"]}), options=BARE)
+    same(values(expected), values(qualms.score(_Polars(theirs), options=BARE)))
+    two = {"y_true": theirs["y_true"] == 1, "y_prob": prob[:, 1]}
+    found = qualms.score(_Polars(two), options=BARE)
+    pair = qualms.score({"target": two["y_true"], "prob": two["y_prob"]}, options=BARE)
+    same(values(pair), values(found))
+
+
 def test_a_frame_with_a_gap_is_refused():
     gap = {name: v for name, v in columns().items() if name != "prob_1"}
     with pytest.raises(PredictionsError, match="column 'prob_1' is missing"):
         qualms.score(_Polars(gap))
     with pytest.raises(PredictionsError, match="must be text, got 0"):
         qualms.score(_Polars({0: TARGET}))
+
+
+def test_results_are_used_as_a_mapping_and_written(tmp_path):
+    results = qualms.score(ARRAYS, options=BARE, name="=mine")
+    assert "ece" in results
+    assert "shifted/ece" in results
+    assert "eec" not in results
+    assert 3 not in results
+    assert tuple(results) == results.rows
+    assert float(results["ece"]) == results["ece"].value
+    told = json.loads(json.dumps(results.to_dict()))
+    assert (told["name"], told["items"]) == ("=mine", 120)
+    assert told["verdict"]["accurate"] in ("yes", "no", "cannot be told")
+    assert len(told["rows"]) == len(results.rows)
+    path = results.to_csv(tmp_path / "rows.csv")
+    with path.open(encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert [line["score"] for line in lines] == [row.score for row in results]
+    (line,) = (x for x in lines if (x["score"], x["subset"]) == ("ece", "shifted"))
+    assert float(line["value"]) == pytest.approx(results["shifted/ece"].value)
+
+
+def test_help_names_arrays_in_a_word():
+    for function in (qualms.scores.ece, qualms.scores.ppv):
+        text = pydoc.plain(pydoc.render_doc(function))
+        assert "ArrayLike" in text
+        assert "_NestedSequence" not in text
 
 
 def test_rows_by_name_and_as_a_frame(monkeypatch):

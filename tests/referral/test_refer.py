@@ -717,3 +717,13 @@ def test_logits_are_taken_when_said():
     )
     expected = qualms.refer(arrays, budget=0.2)
     assert plan.threshold == pytest.approx(expected.threshold)
+
+
+def test_a_sensitivity_is_asked_for_as_an_accuracy_is():
+    items = clustered_or_not(900, None)
+    options = ReferralOptions(sensitivity=0.9)
+    expected = qualms.refer(items, options=options)
+    plan = qualms.refer(items, sensitivity=0.9)
+    assert plan.request == expected.request
+    assert plan.threshold == expected.threshold
+    assert qualms.refer(items, specificity=0.8).request.at_least == {"specificity": 0.8}

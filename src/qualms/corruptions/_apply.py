@@ -1,5 +1,7 @@
 """Images and labels, corrupted one at a time."""
 
+from __future__ import annotations
+
 import hashlib
 from functools import cache
 from typing import Any, NamedTuple

@@ -1,10 +1,13 @@
 """The results of one predictions file."""
 
+import csv
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
+from qualms.atomic import replacing
 from qualms.evaluate.entry import Curve, Histogram
 from qualms.evaluate.group_spreads import GroupSpread
 from qualms.evaluate.main_scores import main_rows, score_hint
@@ -28,6 +31,7 @@ from qualms.evaluate.subsets import (
 from qualms.inference import Design
 from qualms.labels import labels_text
 from qualms.predictions import Header, Predictions
+from qualms.results import csv_text
 from qualms.wording import plural
 
 
@@ -119,6 +123,40 @@ class Results:
         """Return the row of a score, such as "ece", or "shifted/ece" for a subset."""
         subset, _, score = name.rpartition("/")
         return self.row(score, subset=subset or None)
+
+    def __contains__(self, name: object) -> bool:
+        """Return whether `results[name]` is a row."""
+        try:
+            return isinstance(name, str) and self[name] is not None
+        except LookupError:
+            return False
+
+    def __iter__(self) -> Iterator[ScoreRow]:
+        """Yield the rows."""
+        return iter(self.rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is judged, the verdict, and the rows with their settings."""
+        return {
+            "name": self.name,
+            "task": self.task,
+            "items": self.n,
+            "verdict": {each.question: each.answer for each in self.verdict},
+            "rows": [_flat(row) for row in self.rows],
+        }
+
+    def to_csv(self, path: str | Path) -> Path:
+        """Write the rows to a CSV file, as `to_frame` has them, and return its path."""
+        rows = [_flat(row) for row in self.rows]
+        columns = dict.fromkeys(name for row in rows for name in row)
+        with (
+            replacing(Path(path)) as temporary,
+            temporary.open("x", encoding="utf-8", newline="") as file,
+        ):
+            lines = csv.writer(file)
+            lines.writerow(columns)
+            lines.writerows([csv_text(row.get(c)) for c in columns] for row in rows)
+        return Path(path)
 
     def to_frame(self) -> Any:
         """Return the rows as a DataFrame of pandas, one column per field and setting.

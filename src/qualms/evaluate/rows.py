@@ -46,6 +46,10 @@ class ScoreRow:
     entry: Entry | None = field(default=None, repr=False, compare=False)
     """The entry, for comparisons with other files."""
 
+    def __float__(self) -> float:
+        """Return the value."""
+        return self.value
+
     @property
     def detail(self) -> str:
         """Values of the settings, as tables show them."""

@@ -1,5 +1,7 @@
 """The sampling design: items in one sample or several, alone or in clusters."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -43,7 +45,7 @@ class Design:
     cluster: Index | None = None
     """(N,) numbers 0, 1, ...; None where every item stands alone."""
 
-    def of(self, index: Index) -> "Design":
+    def of(self, index: Index) -> Design:
         """Return the design of the items at `index`; an item twice there is one unit.
 
         Clusters keep the numbers that they have in this design.
@@ -54,7 +56,7 @@ class Design:
             items=len(index), sample=_subset_codes(self.sample, index), cluster=cluster
         )
 
-    def joined(self, other: "Design") -> "Design":
+    def joined(self, other: Design) -> Design:
         """Return this sample followed by `other`, drawn independently of it."""
         first, second = self._samples(), other._samples()
         sample = np.concatenate([first, second + first.max() + 1])

@@ -6,6 +6,8 @@ itself uncertain: rows of a table lend each other some certainty (`shared_spread
 every replicate of the null hypothesis redraws it (`draw_seeds`).
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import NamedTuple

@@ -3,6 +3,8 @@
 They are for one share, shares in strata, and a share above a quantile of other items.
 """
 
+from __future__ import annotations
+
 import math
 
 import numpy as np

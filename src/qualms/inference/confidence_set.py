@@ -4,6 +4,8 @@
 replicates of the rows. Which rows leave, and by which interval, says `_step_down`.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence

@@ -6,6 +6,8 @@ interval for shares; and the exact bound for n trials without a failure where th
 is at the end of its range.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -5,6 +5,8 @@ New validation items would move them and thereby the score of the test items. Th
 is estimated from the score at order statistics a little below and above.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
 from collections.abc import Callable, Sequence

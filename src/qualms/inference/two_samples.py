@@ -5,6 +5,8 @@ population, with ties, and for any sizes: under the null all ways to split the u
 are equally likely. Units must be independent: give one item of each cluster.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

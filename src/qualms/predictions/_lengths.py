@@ -1,5 +1,7 @@
 """The uncertainty of embeddings without one of their own: one over their length."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 

@@ -117,14 +117,25 @@ class Frame(Protocol):
 
 
 def frame_arrays(frame: Frame) -> dict[str, Any]:
-    """Return the arrays of a frame whose columns are named as in a .csv file."""
-    names = list(frame.columns)
-    wrong = next((name for name in names if not isinstance(name, str)), None)
+    """Return the arrays of a frame whose columns are named as in a .csv file.
+
+    `y_true`, `y_prob`, `y_prob_0`, ... are the target and the probabilities.
+    """
+    wrong = next((name for name in frame.columns if not isinstance(name, str)), None)
     if wrong is not None:
         raise PredictionsError(f"the name of a column must be text, got {wrong!r:.60}")
-    wanted = wanted_columns(names)
-    arrays = arrays_of_columns(wanted, frame.__getitem__)
-    return arrays | {name: frame[name] for name in names if name not in wanted}
+    given = {_renamed(name, frame): name for name in frame.columns}
+    wanted = wanted_columns(list(given))
+    arrays = arrays_of_columns(wanted, lambda name: frame[given[name]])
+    others = {name: frame[given[name]] for name in given if name not in wanted}
+    return arrays | others
+
+
+def _renamed(name: str, frame: Frame) -> str:
+    """Return our name of a column of scikit-learn, where no other column has it."""
+    own = re.sub(r"^y_(?=prob(_[0-9]+)?$)", "", name)
+    own = "target" if name == "y_true" else own
+    return name if own in frame.columns else own
 
 
 def arrays_of_columns(

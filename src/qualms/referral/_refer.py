@@ -23,19 +23,21 @@ from qualms.referral._threshold import choose_threshold, list_offers
 from qualms.referral._words import plan_notes, plan_warnings
 
 
-def refer(
+def refer(  # noqa: PLR0913 - what a plan may have to reach
     source: Source,
     *,
     budget: float | None = None,
     accuracy: float | None = None,
+    sensitivity: float | None = None,
+    specificity: float | None = None,
     confidence: float | None = None,
     on: Sequence[Source] = (),
     options: ReferralOptions | None = None,
 ) -> ReferralPlan:
     """Choose a threshold on the uncertainty; return its costs and its promise.
 
-    Give either a `budget` or an `accuracy` (or, in `options`, a sensitivity or
-    specificity) that the kept items must reach.
+    Give either a `budget` or what the kept items must reach: an `accuracy`, or a
+    `sensitivity` or `specificity` of two classes.
 
     Args:
         source: Labelled predictions of classes or values that the network was neither
@@ -45,6 +47,8 @@ def refer(
         budget: The largest share of items that may be referred: of new items with
             `confidence`, else of the given ones.
         accuracy: The least accuracy of the kept items, for new items.
+        sensitivity: Their least sensitivity; instead of that of `options`.
+        specificity: Their least specificity; instead of that of `options`.
         confidence: Probability with which the promise must hold; 0.9 for `accuracy`.
             With clusters the promise is about one random item per cluster.
         on: Other labelled predictions to apply the threshold to: a later month,
@@ -61,8 +65,8 @@ def refer(
         budget=budget,
         confidence=confidence,
         accuracy=accuracy,
-        sensitivity=options.sensitivity,
-        specificity=options.specificity,
+        sensitivity=options.sensitivity if sensitivity is None else sensitivity,
+        specificity=options.specificity if specificity is None else specificity,
     )
     files = read_files(source, on, options)
     _check_classes(files[0], request)

@@ -1,5 +1,7 @@
 """The declaration of a score: label, direction, bounds, and influence."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar, get_args

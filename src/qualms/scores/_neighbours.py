@@ -6,6 +6,8 @@ less than the error of float32, the few candidates are compared again in float64
 neither the tiles nor the order of the items change the result.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 

@@ -5,6 +5,8 @@ and ignored pixels have one code. An uncertainty map holds one number per pixel,
 float type; inside a score it is finite and float64.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -5,6 +5,8 @@ Every addition keeps its rounding error, and the errors are added up beside the 
 terms. So neither the order of the draws nor the names of the classes can break a tie.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -6,6 +6,8 @@ predicted boundaries, or the sum relative to the size of the object. Maps may ha
 number of axes and any float type. Sums are taken in float64.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable, Sequence
 

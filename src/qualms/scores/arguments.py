@@ -4,6 +4,8 @@ No score computes with an empty array, a nan or a wrong shape. Every refusal is 
 sentence that names the argument, the row, the value and what to do.
 """
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Callable
 from functools import partial, wraps

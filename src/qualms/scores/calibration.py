@@ -6,6 +6,8 @@ classes it is about P(y=1)). `probs` is P(y=1) of shape (N,), class probabilitie
 or draws (M, N, C), which are averaged.
 """
 
+from __future__ import annotations
+
 import dataclasses
 from dataclasses import dataclass
 

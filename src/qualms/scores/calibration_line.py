@@ -5,6 +5,8 @@ Van Calster et al., 2019). A slope below 1 means that predictions are too extrem
 intercept below 0 that they are too high on the whole.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple

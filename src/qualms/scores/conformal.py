@@ -5,6 +5,8 @@ stated share of new targets. A selection threshold keeps a stated share of the i
 Both are order statistics of the validation split, at the rank that gives the guarantee.
 """
 
+from __future__ import annotations
+
 import math
 
 import numpy as np

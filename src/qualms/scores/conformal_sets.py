@@ -6,6 +6,8 @@ validation and new items are exchangeable, sets hold the target of at least 1 - 
 new items, for any network. Under a shift they may not.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from typing import Literal, get_args

@@ -8,6 +8,8 @@ The order of the draws and of the classes changes no bit. Items or pixels are wo
 block by block: besides the result, memory is that of one block.
 """
 
+from __future__ import annotations
+
 from itertools import product
 from typing import Any, NamedTuple, NoReturn
 

@@ -1,5 +1,7 @@
 """Distance of features to the training features, as an uncertainty."""
 
+from __future__ import annotations
+
 from typing import Literal, get_args
 
 import numpy as np

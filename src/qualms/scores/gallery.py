@@ -5,6 +5,8 @@ items of its file; a gallery is another set of items. If items are equally near,
 is the expectation over a random order of them, as for `recall_at_1`.
 """
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Iterator
 from typing import Any, NamedTuple

@@ -1,5 +1,7 @@
 """Human alignment: are items that people disagree on less certain?"""
 
+from __future__ import annotations
+
 import math
 from typing import NamedTuple
 

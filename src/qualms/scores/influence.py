@@ -5,6 +5,8 @@ its influence (the infinitesimal jackknife). The variance of the score is then t
 variance of a sum, whatever the score is, and needs no replicates.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
 from collections.abc import Callable
@@ -198,7 +200,7 @@ class Influence:
     clustered: str = ""
     """Reason why there can be none with clusters; '' if there can be one."""
 
-    def complement(self) -> "Influence":
+    def complement(self) -> Influence:
         """Return the influence on one minus the score: on accuracy for a risk."""
         if self.construction is not None:
             raise ValueError(
@@ -228,7 +230,7 @@ def scale_within(low: float, high: float) -> Scale:
 
 
 def mean_influence(
-    values: ArrayLike, *, about: "About | None" = None, bound: float | None = None
+    values: ArrayLike, *, about: About | None = None, bound: float | None = None
 ) -> Influence:
     """Return the influence on the mean of `values` (N,), such as the Dice per image.
 

@@ -5,6 +5,8 @@ Intervals are two arrays (N,). Conformal calibration may make an interval unboun
 contains nothing; `inverted_fraction` is the share of these.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
 

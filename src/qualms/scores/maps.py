@@ -4,6 +4,8 @@ Segmentation keeps three statistics per item instead of its draws: mean probabil
 expected entropy and the label map of every draw. All maps follow from them.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple

@@ -4,6 +4,8 @@
 class the same weight, however many items it has.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 
 import numpy as np

@@ -4,6 +4,8 @@ It also has selective classification in the presence of shifted items (SCOD; Jae
 al., 2023; Xia & Bouganis, 2022): an item fails if it is shifted or answered wrongly.
 """
 
+from __future__ import annotations
+
 import dataclasses
 
 import numpy as np

@@ -5,6 +5,8 @@ marks these items, and `positive` (N,) the items that are positive. Thresholds a
 chosen on other items, or promise a rate for new ones.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
 from collections.abc import Callable

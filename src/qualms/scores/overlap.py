@@ -5,6 +5,8 @@ dropped before anything is counted. Two empty masks agree unless `empty` says ot
 `as_published.values` holds what the released code of Kahl et al. (2024) computes.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -6,6 +6,8 @@ predicted class is the most probable one, ties (up to rounding) going to the low
 class: for two classes it is 1 when P(y=1) > 0.5.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
 from collections.abc import Callable

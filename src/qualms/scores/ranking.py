@@ -5,6 +5,8 @@ uncertainty, a distance. `positive` (N,) is boolean. Only the order of the score
 matters. Tied scores are one threshold, so item order never matters.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from typing import NamedTuple

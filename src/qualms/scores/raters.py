@@ -1,5 +1,7 @@
 """Raters: their disagreement with each other, and their agreement with predictions."""
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import numpy as np

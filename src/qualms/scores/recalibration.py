@@ -5,6 +5,8 @@ are averaged first, and their mean is recalibrated. Report NLL beside any calibr
 error: recalibration can lower the error while losing information.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -5,6 +5,8 @@ curves here are exact at every threshold; the 101-point grid of the released cod
 `qualms.scores.as_published.retina.referral_curve`.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import difflib
 import math

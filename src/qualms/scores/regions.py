@@ -5,6 +5,8 @@ for every pixel and every region whether it lies inside. Regions count as indepe
 given the image: entropies of a pixel add up over its regions.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -4,6 +4,8 @@ Point scores take the mean; distribution scores take the mean and variance of a
 Gaussian, or draws. `pool_gaussian` makes one Gaussian of the draws of several networks.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
 from collections.abc import Sequence

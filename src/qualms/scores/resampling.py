@@ -5,6 +5,8 @@ items of a replicate depend only on the seed, strata and clusters, so that two f
 with the same items are compared on the same replicates.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -6,6 +6,8 @@ is the share of them that has the right class: the expectation over a random cho
 the order of the items never matters.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import numpy as np

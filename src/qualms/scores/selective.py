@@ -5,6 +5,8 @@ certain items. Tied items are taken in random order and the expectation is given
 order of the items never matters.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
 from typing import NamedTuple

@@ -6,6 +6,8 @@ accuracy that one is found by walks over the thresholds (`walk_to_fewest_referra
 docs/promise.md proves that they keep the promise.
 """
 
+from __future__ import annotations
+
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

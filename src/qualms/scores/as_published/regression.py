@@ -4,6 +4,8 @@ Both thresholds of the regression benchmark are read off the sorted validation v
 at a 0-based floor index. Every other score of that code agrees with the plain one.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -7,6 +7,8 @@ made stable), curves carry an invented point at full referral, AUROC and AUPRC a
 at 101 places only, and undefined values count as 1, 0.5 or 0 instead of staying out.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass
 

@@ -6,6 +6,8 @@ but the mixed and OOD ones to 4 decimals before averaging over datasets, which i
 to the caller. Its crop rate agrees with the plain one.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -4,6 +4,8 @@ The code is IML-DKFZ/values at commit 83c9588, with torchmetrics 0.11.4 for its 
 Each function has the name of the correct score and describes the difference.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
