@@ -339,13 +339,15 @@ def _plain(parts: _Parts, subset: str) -> Iterator[Entry]:
         several += (scores.auroc, scores.auprc, scores.average_precision)
     if parts.of(subset).true is not None:
         several += AGAINST_DISTRIBUTION
-    for score in (*OF_CLASSES, *several, *RECALIBRATED, scores.smooth_ece):
+    for score in (*OF_CLASSES, *several, *RECALIBRATED):
         yield _plain_entry(score, parts, subset)
     by_class = _plain_entry(scores.classwise_ece, parts, subset)
     if classes > 2:
         yield replace(by_class, no_interval=OF_GROUPS if is_group(subset) else "")
     else:
         yield replace(by_class, title=OF_CLASS_1)
+    yield _plain_entry(scores.smooth_ece, parts, subset)
+    if classes == 2:
         for line, aim, title in ON_LOGITS:
             entry = _plain_entry(line, parts, subset)
             yield replace(entry, aim=aim, title=title)
