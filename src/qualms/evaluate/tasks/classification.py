@@ -341,6 +341,11 @@ def _plain(parts: _Parts, subset: str) -> Iterator[Entry]:
         several += AGAINST_DISTRIBUTION
     for score in (*OF_CLASSES, *several, *RECALIBRATED):
         yield _plain_entry(score, parts, subset)
+    yield from _of_classes(parts, subset, classes)
+
+
+def _of_classes(parts: _Parts, subset: str, classes: int) -> Iterator[Entry]:
+    """Yield errors of the probability of each class, and the line of class 1 of two."""
     by_class = _plain_entry(scores.classwise_ece, parts, subset)
     if classes > 2:
         yield replace(by_class, no_interval=OF_GROUPS if is_group(subset) else "")
