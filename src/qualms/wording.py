@@ -5,7 +5,9 @@ Texts of foreign code and files are cut to one line of plain text.
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 _ESCAPE = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours, and moves of the cursor
@@ -18,6 +20,10 @@ _CLUSTER = re.compile(
     r"|(?:case|study|exam|scan|series|eye)_?id|pid|mrn"
 )
 """Names that others give to what several items belong to, in lower case."""
+_LONGEST = 4_000
+"""Most characters of a message; its end has the remedy."""
+P = ParamSpec("P")
+R = TypeVar("R")
 _LINE = 200
 """Longest message of foreign code, in characters."""
 
@@ -68,6 +74,34 @@ def listed_words(words: Sequence[str]) -> str:
     ('a', 'a and b', 'a, b and c')
     """
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
+def message_line(text: str) -> str:
+    r"""Return a message in one line of bounded length, without control characters.
+
+    Names come from files: none of them may break the line or steer the terminal.
+
+    >>> message_line("no array '\x1b[2J'")
+    "no array '\\x1b[2J'"
+    """
+    if len(text) > _LONGEST:
+        text = f"{text[: _LONGEST // 2]}[...]{text[-_LONGEST // 2 :]}"
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text.strip())
+
+
+def in_one_line(function: Callable[P, R]) -> Callable[P, R]:
+    """Wrap a public function: messages of its errors are those of the command line."""
+
+    @wraps(function)
+    def call(*arguments: P.args, **options: P.kwargs) -> R:
+        try:
+            return function(*arguments, **options)
+        except (ValueError, LookupError, TypeError) as error:
+            if len(error.args) == 1 and isinstance(error.args[0], str):
+                error.args = (message_line(error.args[0]),)
+            raise
+
+    return call
 
 
 def plain_line(text: str, length: int = _LINE) -> str:

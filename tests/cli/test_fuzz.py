@@ -22,6 +22,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import qualms
 from predictions import made
 from qualms.cli import main
 from qualms.predictions import Header, write
@@ -552,11 +553,25 @@ def test_numbers_whose_powers_overflow_are_judged_or_named(tmp_path, array, larg
             assert (code, err) == (0, "")
 
 
+def test_messages_of_functions_are_those_of_the_command_line():
+    with pytest.raises(LookupError) as raised:
+        qualms.run("\x1b[2J" + "x" * 100_000)
+    (message,) = raised.value.args
+    assert len(message) < 5_000
+    assert message.isprintable()
+
+
+def test_a_pipe_in_place_of_results_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "results.csv")
+    code, _, err = run(["report", tmp_path / "results.csv", "--out", tmp_path / "site"])
+    assert (code, "must be a file, got a pipe" in err) == (2, True)
+
+
 def test_a_message_of_a_hundred_thousand_characters_is_cut(tmp_path):
     code, _, err = run(["list", "x" * 100_000])
     assert code == 2
     assert err.startswith("qualms: no shelf 'xxx")
     assert err.endswith(
-        "benchmarks, configs, networks, scores, readers, corruptions.\n"
+        "benchmarks, variants, configs, networks, scores, readers, corruptions.\n"
     )
     assert len(err) < 5_000

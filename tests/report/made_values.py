@@ -3,7 +3,7 @@
 import numpy as np
 
 from qualms.benchmarks.values import values
-from qualms.benchmarks.values._settings import DATA, printed_numbers
+from qualms.benchmarks.values._settings import DATA, paper_numbers
 from qualms.evaluate import MapSlice, Scatter
 from qualms.evaluate.benchmark_results import BenchmarkResults
 from qualms.labels import Labelled
@@ -21,7 +21,7 @@ def results_as_published(*, plan=PAPER, drawn=False):
     empty = BenchmarkResults(plan=plan, table=ResultsTable.of(()))
     made = {}
     for line in first_lines(plan):
-        numbers = printed_numbers(empty).where(
+        numbers = paper_numbers(empty).where(
             dataset=line.variant.label, row=line.row.name
         )
         for number in numbers:

@@ -14,7 +14,7 @@ from qualms.benchmarks.values._settings import (
     ACE,
     AUROC,
     NCC,
-    printed_numbers,
+    paper_numbers,
     study_of,
     values_data_text,
 )
@@ -70,7 +70,7 @@ def lines_of(path):
 def test_the_published_methods_are_those_of_the_paper(results):
     # 13 models and measures, each with two aggregations.
     for dataset in ("Toy 2", "Toy 3a", "Toy 3b", *REAL):
-        numbers = printed_numbers(results).where(dataset=dataset, score="ood_auroc")
+        numbers = paper_numbers(results).where(dataset=dataset, score="ood_auroc")
         methods = numbers.pivot(("row", "type", "measure", "aggregation"), ()).rows
         assert len(methods) == 26
 
@@ -232,7 +232,7 @@ def test_a_part_of_the_data_is_compared_with_published_numbers_of_the_same_part(
 
 def test_a_verdict_counts_models_once_where_maps_are_compared(results):
     def of_published(question, dataset):
-        return verdict(question, printed_numbers(results).where(dataset=dataset))
+        return verdict(question, paper_numbers(results).where(dataset=dataset))
 
     assert of_published("Q1", "Toy 1") == Verdict(4, 4)
     assert of_published("Q2", "Toy 1") == Verdict(0, 4)
@@ -314,7 +314,7 @@ def test_figures_of_data_that_were_not_judged_are_left_out():
 
 def test_effects_of_published_numbers_are_what_the_paper_says(results):
     def effect(task, part, dataset):
-        numbers = printed_numbers(results).where(dataset=dataset)
+        numbers = paper_numbers(results).where(dataset=dataset)
         return {k: v.mean for k, v in effects(numbers, task, part).items()}
 
     for dataset in REAL:
@@ -350,7 +350,7 @@ def test_published_effects_are_of_the_models_that_ours_has(results):
 
 
 def test_an_effect_is_the_mean_of_a_group_minus_that_of_all(results):
-    numbers = printed_numbers(results).where(dataset="LIDC TEX")
+    numbers = paper_numbers(results).where(dataset="LIDC TEX")
     effect_values = effects(numbers, "Calibration, i.i.d.", "model")
     values = {
         method["row"]: value

@@ -13,7 +13,7 @@ from qualms.catalogue._filters import parse_filters, refuse_unknown
 from qualms.catalogue._index import indexed_runs
 from qualms.catalogue._record import RunRecord, Value
 from qualms.results import harmless
-from qualms.wording import plural, suggest
+from qualms.wording import in_one_line, plural, suggest
 
 OWN = ("run", "folder", "status", "error")
 """Names that every run has, besides labels, options and scores."""
@@ -121,6 +121,7 @@ class RunListing:
         return file
 
 
+@in_one_line
 def list_runs(
     folder: str | PathLike[str] = "runs",
     filters: str | Iterable[str] = (),

@@ -21,9 +21,7 @@ from qualms.cli.run import run
 from qualms.cli.runs import runs
 from qualms.cli.score import score
 from qualms.cli.tune import tune
-
-_LONGEST = 4_000
-"""Most characters of a message; its end has the remedy."""
+from qualms.wording import message_line
 
 app = typer.Typer(
     name="qualms",
@@ -79,11 +77,7 @@ def _sentence(error: Exception) -> str:
     """Return the message for the user; '' for a fault of qualms itself."""
     from qualms.shelf import outside_error
 
-    text = outside_error(error) or _own_words(error)
-    if len(text) > _LONGEST:
-        text = f"{text[: _LONGEST // 2]}[...]{text[-_LONGEST // 2 :]}"
-    # Names come from files: none of them may break the line or steer the terminal.
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text.strip())
+    return message_line(outside_error(error) or _own_words(error))
 
 
 def _own_words(error: Exception) -> str:

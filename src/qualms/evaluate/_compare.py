@@ -23,6 +23,7 @@ from qualms.evaluate.rows import RowKey, ScoreRow
 from qualms.labels import values_text
 from qualms.predictions import pairing, same_items
 from qualms.scores import Better, Difference
+from qualms.wording import in_one_line
 
 DIFFERENT_ITEMS = (
     "the files do not hold the same items in the same order, with the same targets or "
@@ -119,6 +120,7 @@ def _html_difference(contrast: Contrast, name: str) -> str:
     return f"{difference.value:+.4g}{ends if bounded else ''}{mark}"
 
 
+@in_one_line
 def compare(results: Sequence[Results]) -> Comparison:
     """Return paired differences and tie groups of files that hold the same items.
 

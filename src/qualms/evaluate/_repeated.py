@@ -105,7 +105,8 @@ def _keys(predictions: Predictions) -> NDArray[np.uint64]:
         odd = rng.integers(0, 1 << 63, width, np.uint64) * 2 + 1
         step = max(1, BLOCK // width)
         for start in range(0, len(rows), step):
-            part = rows[start : start + step].reshape(-1, width).astype(np.float32)
+            with np.errstate(over="ignore"):  # beyond float32 all are infinite
+                part = rows[start : start + step].reshape(-1, width).astype(np.float32)
             # 0.0 in place of -0.0; float32 as files in other formats may have it.
             bits = (part + np.float32(0.0)).view(np.uint32).astype(np.uint64)
             mixed = bits * odd

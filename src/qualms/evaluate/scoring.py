@@ -37,7 +37,7 @@ from qualms.evaluate.subsets import (
 from qualms.predictions import Header, Paths, Predictions, in_order_of
 from qualms.scores import about, shared_sorts
 from qualms.shelf import find
-from qualms.wording import plural
+from qualms.wording import in_one_line, plural
 
 ScoreSource = Source | Estimator
 """Source of predictions for `score`: predictions, or an estimator."""
@@ -50,6 +50,7 @@ PAIRED = ("item", "target", "cluster", "shifted", "known")
 """Arrays that show whether two files hold the same items."""
 
 
+@in_one_line
 def score(  # noqa: PLR0913 - the options of the command
     source: ScoreSource,
     X: Any = None,  # noqa: N803 - as everybody calls it
@@ -298,6 +299,7 @@ class Scored:
         return "".join(each._repr_html_() for each in self.results) + compared
 
 
+@in_one_line
 def score_files(  # noqa: PLR0913 - the options of the command
     files: str | Path | Sequence[str | Path],
     *,

@@ -19,6 +19,7 @@ from qualms.launch.resources import Resources, resources_for
 from qualms.launch.running import plans_for, run_plans
 from qualms.shelf import include
 from qualms.study import RunPlan
+from qualms.wording import in_one_line
 
 if TYPE_CHECKING:
     from qualms.evaluate.benchmark_results import BenchmarkResults
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 Paths = str | PathLike[str] | Iterable[str | PathLike[str]]
 
 
+@in_one_line
 def run(  # noqa: PLR0913 - the options of the command
     benchmark: str = "",
     *,
@@ -124,6 +126,7 @@ def run(  # noqa: PLR0913 - the options of the command
     return _answer(report.judged)
 
 
+@in_one_line
 def judge(  # noqa: PLR0913 - the options of the command
     benchmark: str = "",
     *,

@@ -48,7 +48,7 @@ from qualms.predictions._tables import (
     table_arrays,
     write_parquet_table,
 )
-from qualms.wording import suggest
+from qualms.wording import in_one_line, suggest
 
 _SOURCE = "arrays"
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
@@ -65,6 +65,7 @@ class FileKind:
     write: _Write
 
 
+@in_one_line
 def read(  # noqa: PLR0913 - what may be said of a file
     path: str | PathLike[str],
     *,
@@ -113,6 +114,7 @@ def read(  # noqa: PLR0913 - what may be said of a file
             return normal_form(kind.read(file), options, str(path))
 
 
+@in_one_line
 def build(
     arrays: Mapping[str, Any] | Frame | HuggingFaceDataset,
     *,
@@ -139,6 +141,7 @@ def build(
     return _built(arrays, header, options)
 
 
+@in_one_line
 def write(
     path: str | PathLike[str],
     predictions: Predictions | Mapping[str, Any] | Frame | HuggingFaceDataset,

@@ -21,8 +21,10 @@ from qualms.referral._request import (
 from qualms.referral._sets import read_files, split_files
 from qualms.referral._threshold import choose_threshold, list_offers
 from qualms.referral._words import plan_notes, plan_warnings
+from qualms.wording import in_one_line
 
 
+@in_one_line
 def refer(  # noqa: PLR0913 - what a plan may have to reach
     source: Source,
     *,

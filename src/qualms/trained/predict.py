@@ -31,7 +31,7 @@ from qualms.trained._regions import check_regions
 from qualms.trained._several_inputs import SeveralInputs
 from qualms.training.machine import hardware
 from qualms.training.seeds import seed as seed_part
-from qualms.wording import suggest
+from qualms.wording import in_one_line, suggest
 
 _PROBED = 8
 """Items on which the last layer of a model is searched."""
@@ -41,6 +41,7 @@ _VOLUME = 5
 """Axes of a batch of volumes."""
 
 
+@in_one_line
 def predict(  # noqa: PLR0913 - a model and its items have many properties
     model: nn.Module,
     loader: Iterable[Any],

@@ -143,11 +143,11 @@ def study_of(results: BenchmarkResults) -> Study:
         results,
         tuple(variants),
         ResultsTable.of(compared_numbers),
-        printed_numbers(results),
+        paper_numbers(results),
     )
 
 
-def printed_numbers(results: BenchmarkResults) -> ResultsTable:
+def paper_numbers(results: BenchmarkResults) -> ResultsTable:
     """Return the published numbers of methods, those of tables 5 and 6 first."""
     book = published_of(results)
     assert book is not None  # the benchmark declares its published numbers

@@ -1,11 +1,13 @@
 """Sources at the paths of a user: judged folders, tables, predictions, runs."""
 
 import csv
+import io
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from qualms.predictions import reader_of
+from qualms.regular import open_file
 from qualms.report.search_report import FILE as SEARCH
 from qualms.report.search_report import SearchReport, read_search
 from qualms.report.site.contents import SiteGap
@@ -81,7 +83,10 @@ def _is_results_table(path: Path) -> bool:
     """Return whether a file is a table of results, and not of predictions."""
     if path.suffix.lower() != ".csv":
         return False
-    with path.open(encoding="utf-8", errors="replace", newline="") as file:
+    with (
+        open_file(path) as content,
+        io.TextIOWrapper(content, "utf-8", errors="replace", newline="") as file,
+    ):
         return set(next(csv.reader(file), [])) >= _RESULT_COLUMNS
 
 

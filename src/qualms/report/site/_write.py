@@ -25,6 +25,7 @@ from qualms.report.site.shell import (
     single_text,
 )
 from qualms.report.site.text import print_contents
+from qualms.wording import in_one_line
 
 MARK = "qualms-site.txt"
 """A file by which a folder is known as a site that may be replaced."""
@@ -53,6 +54,7 @@ def write_contents(contents: SiteContents, out: Path, *, single: bool = False) -
     return out / "index.html"
 
 
+@in_one_line
 def write_site(  # noqa: PLR0913 - the options of the command
     *sources: SiteSource,
     out: str | PathLike[str],
