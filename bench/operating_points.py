@@ -20,6 +20,7 @@ from qualms import scores
 from qualms.evaluate import PointOptions, ScoreOptions
 from qualms.evaluate.drawings import CALIBRATION_GRID, calibration_band
 from qualms.inference import influence_of, interval_of, sampling_design
+from qualms.scores.arguments import called_in_order
 
 PAGE = Path(__file__).parents[1] / "docs" / "intervals.md"
 BEGIN = (
@@ -82,7 +83,8 @@ def covered(repetitions) -> list[list[str]]:
     for name, draw in POPULATIONS.items():
         rng = np.random.default_rng(1)
         truth = {
-            label: score(*arrays) for label, score, arrays in cases(draw(LARGE, rng))
+            label: called_in_order(score, *arrays)
+            for label, score, arrays in cases(draw(LARGE, rng))
         }
         for n in SIZES:
             held = {label: [] for label in truth}

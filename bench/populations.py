@@ -75,7 +75,7 @@ def scored(label: str, score: Any, *keys: str, share: bool = False, **options: A
         return interval_of(found, design=design_of(items))
 
     def truth(items: Items) -> float:
-        value = whole(*(items[key] for key in keys))
+        value = called_in_order(whole, *(items[key] for key in keys))
         return float(getattr(value, "value", value))
 
     return Case(label, interval, truth, share)
@@ -121,7 +121,10 @@ def compared(label: str, score: Any, first: tuple[str, ...], second: tuple[str, 
         return ConfidenceInterval(low=found.low, high=found.high, method="paired")
 
     def truth(items: Items) -> float:
-        one, other = (score(*(items[k] for k in keys)) for keys in (first, second))
+        one, other = (
+            called_in_order(score, *(items[k] for k in keys))
+            for keys in (first, second)
+        )
         return float(one - other)
 
     return Case(label, interval, truth)
@@ -230,7 +233,11 @@ def over_seeds(label: str, score: Any, positive: str):
         found = []
         for _ in range(400):
             some = seeds(4_000, rng)
-            found.append(np.mean([score(p, some[positive]) for p in some["prob"].T]))
+            found.append(
+                np.mean(
+                    [called_in_order(score, p, some[positive]) for p in some["prob"].T]
+                )
+            )
         return float(np.mean(found))
 
     return Case(label, lambda items: interval_of(each(items)), truth)
@@ -335,8 +342,8 @@ def conformal(label: str, score: Any, *, share: bool = False):
 
     def truth(items: Items) -> float:
         test, val = parts(items)
-        return score(
-            *at(test, called_in_order(scores.conformal_offset, *val, alpha=0.1))
+        return called_in_order(
+            score, *at(test, called_in_order(scores.conformal_offset, *val, alpha=0.1))
         )
 
     return Case(label, interval, truth, share)

@@ -27,6 +27,7 @@ import sklearn.metrics
 import torch
 
 from qualms.networks import load_torchvision
+from qualms.scores.arguments import called_in_order
 
 load_torchvision()  # torchmetrics imports it
 import torchmetrics
@@ -229,7 +230,7 @@ def intervals() -> list[Line]:
 
     def made():
         for own, arrays in chosen.items():
-            own(*arrays)
+            called_in_order(own, *arrays)
             interval_of(influence_of(own, *arrays))
 
     (ours,) = best(made, repeats=3)

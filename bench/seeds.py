@@ -42,6 +42,7 @@ from qualms.inference import (
     sampling_design,
     seed_spread,
 )
+from qualms.scores.arguments import called_in_order
 from qualms.spec import pools as drawn_pools
 
 ROWS = (2, 6, 12, 20)
@@ -361,7 +362,7 @@ def pool_truth(size: int, spread: float, pools: int = 400) -> dict[str, float]:
         for name, (score, _) in POOLED.items():
             if name == "ECE":
                 continue
-            found[name] += [score(prob, target) for prob in mean]
+            found[name] += [called_in_order(score, prob, target) for prob in mean]
     # The ECE of a sample lies above that of its population by noise.
     target = rng.random(60_000) < 0.5
     for _ in range(pools // 20):
@@ -378,7 +379,9 @@ def _spread_of(score, members, target):
         score(np.delete(members, run, axis=0).mean(axis=0), target)
         for run in range(size)
     ]
-    return left_out_spread([left_out]), seed_spread([score(p, target) for p in members])
+    return left_out_spread([left_out]), seed_spread(
+        [called_in_order(score, p, target) for p in members]
+    )
 
 
 def count_pools(size: int, spread: float, samples: int) -> dict[str, dict[str, float]]:

@@ -49,7 +49,7 @@ RULES = {
     "specificity=0.8": lambda s, y: scores.threshold_at_specificity(
         score=s, positive=y, specificity=0.8
     ),
-    "youden": scores.youden_threshold,
+    "youden": lambda s, y: scores.youden_threshold(score=s, positive=y),
     "cost=5": lambda s, y: scores.cost_threshold(score=s, positive=y, cost=5),
     "promised-sensitivity=0.9": lambda s, y: scores.threshold_at_sensitivity(
         score=s, positive=y, sensitivity=0.9, confidence=0.9

@@ -608,7 +608,7 @@ def test_the_true_distribution_of_classes_is_used_and_said():
     results = qualms.score(arrays, options=ScoreOptions(resamples=0, by_group=True))
     for name in ("expected_nll", "expected_brier"):
         row = results[name]
-        by_hand = getattr(scores, name)(arrays["probs"], true)
+        by_hand = getattr(scores, name)(probs=arrays["probs"], target_probs=true)
         assert row.value == pytest.approx(by_hand)
         assert row.low < row.value < row.high
     # Distributions say more than the classes that they draw.

@@ -190,7 +190,7 @@ def test_failures_are_ranked_by_the_risk_of_either_rule(made, judged):
     their_risk = 1 - np.array([dice_of(m, released) for m in maps])
     for name in ("aurc", "eaurc"):
         actual = cell(judged, "lidc", "ttd", name, "shifted", **settings)
-        expected = getattr(released, name)(their_risk, rank)
+        expected = getattr(released, name)(risk=their_risk, uncertainty=rank)
         assert actual.released_values[0] == pytest.approx(expected)
 
 

@@ -46,7 +46,8 @@ def test_influence_is_the_derivative_by_weight(score):
         one = np.arange(60) == item
         more, less = (
             score(
-                np.repeat(prob, copies + s * one), np.repeat(positive, copies + s * one)
+                prob=np.repeat(prob, copies + s * one),
+                positive=np.repeat(positive, copies + s * one),
             )
             for s in (1, -1)
         )

@@ -111,8 +111,12 @@ def test_expected_scores_are_those_of_drawn_classes():
     true = np.random.default_rng(1).dirichlet([0.7] * 3, 20_000)
     draw = np.random.default_rng(2).random(20_000)[:, None]
     drawn = (draw > true.cumsum(axis=1)).sum(axis=1).clip(0, 2)
-    assert expected_nll(probs, true) == pytest.approx(nll(probs, drawn), rel=0.03)
-    assert expected_brier(probs, true) == pytest.approx(brier(probs, drawn), rel=0.03)
+    assert expected_nll(probs=probs, target_probs=true) == pytest.approx(
+        nll(probs, drawn), rel=0.03
+    )
+    assert expected_brier(probs=probs, target_probs=true) == pytest.approx(
+        brier(probs, drawn), rel=0.03
+    )
     # Classes that are certain are targets, and few errors among them are few.
     certain = np.eye(3)[drawn[:50]]
     for score, whole in ((nll, expected_nll), (brier, expected_brier)):
@@ -120,6 +124,6 @@ def test_expected_scores_are_those_of_drawn_classes():
         other = interval_of(influence_of(whole, certain * 0.97 + 0.01, certain))
         assert (one.low, one.high) == pytest.approx((other.low, other.high))
     with pytest.raises(ValueError, match="must have the shape of the probabilities"):
-        expected_nll(probs, true[:5])
+        expected_nll(probs=probs, target_probs=true[:5])
     with pytest.raises(ValueError, match="the distribution of each item"):
-        expected_nll(probs, true[None])
+        expected_nll(probs=probs, target_probs=true[None])

@@ -21,6 +21,7 @@ from qualms.scores.arguments import (
     BLOCK,
     FLOOR,
     at_class,
+    by_name,
     labelled,
     mean_probabilities,
     most_probable,
@@ -286,14 +287,15 @@ def _certain(true: Array) -> bool:
 @as_score(
     label="Expected NLL", better="lower", high=34.54, influence=_expected_nll_influence
 )
-def expected_nll(probs: ArrayLike, target_probs: ArrayLike) -> float:
+@by_name
+def expected_nll(*, probs: ArrayLike, target_probs: ArrayLike) -> float:
     """Return the mean NLL of classes drawn from the distributions `target_probs`.
 
     `target_probs` (N, C) is the true distribution of each item's class, such as the
     shares of votes; for two classes P(y=1) (N,) as well. It is the cross-entropy, and
     least, the entropy of `target_probs`, where `probs` equals it.
 
-    >>> round(expected_nll([0.5, 0.9], [0.5, 0.5]), 4)
+    >>> round(expected_nll(probs=[0.5, 0.9], target_probs=[0.5, 0.5]), 4)
     0.9486
     """
     return float(item_expected_nll(probs, target_probs).mean())
@@ -305,12 +307,13 @@ def expected_nll(probs: ArrayLike, target_probs: ArrayLike) -> float:
     high=2.0,
     influence=_expected_brier_influence,
 )
-def expected_brier(probs: ArrayLike, target_probs: ArrayLike) -> float:
+@by_name
+def expected_brier(*, probs: ArrayLike, target_probs: ArrayLike) -> float:
     """Return the mean Brier score of classes drawn from `target_probs`.
 
     The arguments are those of `expected_nll`.
 
-    >>> expected_brier([0.5, 0.9], [0.5, 0.5])
+    >>> expected_brier(probs=[0.5, 0.9], target_probs=[0.5, 0.5])
     0.66
     """
     return float(item_expected_brier(probs, target_probs).mean())
