@@ -8,6 +8,7 @@ import re
 import shlex
 import sys
 import tempfile
+import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+import qualms
 from qualms.cli import main
 
 Kind = Literal["refused", "said", "accepted"]
@@ -172,7 +174,11 @@ def _call(do: Callable[[], object]) -> Answer:
         except (ValueError, LookupError, OSError, MemoryError) as error:
             text = error.args[0] if isinstance(error, KeyError) else error
             return Answer(2, _own_words(str(text)))
-        except Exception as error:  # no sentence for a user
+        except Exception as error:
+            *_, last = traceback.extract_tb(error.__traceback__)
+            ours = Path(last.filename).is_relative_to(Path(qualms.__file__).parent)
+            if ours and (last.line or "").startswith("raise TypeError"):
+                return Answer(2, _own_words(str(error)))
             return Answer(2, str(error), type(error).__name__)
     texts = [said.getvalue(), *(str(each.message) for each in warned)]
     texts += _notes(result)

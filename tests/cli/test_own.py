@@ -267,8 +267,6 @@ def test_numbers_and_masks_are_judged_by_the_scores_of_their_tasks(here):
         "network.width=2",
         "--seeds",
         "0",
-        "--workers",
-        "1",
     )
     ran("--from", "own/numbers.csv", "--methods", "gaussian,laplace", *quick)
     values = numbers("numbers")
@@ -341,7 +339,7 @@ def test_volumes_of_different_shapes_are_trained_on_patches_and_judged_whole(her
     balls(here / "scans")
     words = ("--from", "scans", "-o", "patch=16", "-o", "lr=0.02", "--seeds", "0")
     quick = ("-o", "epochs=2", "-o", "epoch_passes=8", "-o", "network.width=2")
-    output = ran(*words, *quick, "--methods", "map,mc_dropout", "--workers", "1")
+    output = ran(*words, *quick, "--methods", "map,mc_dropout")
     assert "segmentation, 2 classes; about 18 x 23 x 14, grey, more than 8" in output
     values = numbers("scans")
     assert values["map", "all", "dice"] > 0.5
@@ -366,7 +364,7 @@ def test_pictures_of_different_sizes_with_masks_are_segmented_as_they_are(here):
         lines.append(f"{number}.png,mask{number}.png")
     (here / "own" / "items.csv").write_text("\n".join(lines))
     words = ("--from", "own", "-o", "epochs=1", "-o", "epoch_passes=2", "--seeds", "0")
-    quick = ("-o", "network.width=2", "--workers", "1", "--methods", "map,laplace")
+    quick = ("-o", "network.width=2", "--methods", "map,laplace")
     output = ran(*words, *quick)
     assert "segmentation, 2 classes; about" in output
     for row in ("map", "laplace"):

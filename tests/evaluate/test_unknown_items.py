@@ -138,7 +138,7 @@ def test_shifted_embeddings_are_told_apart_by_their_uncertainty():
     results = qualms.score(arrays, options=BARE)
     u = arrays["uncertainty/head"]
     for score in (scores.ood_auroc, scores.ood_auprc, scores.ood_fpr95):
-        expected = score(u, arrays["shifted"])
+        expected = score(uncertainty=u, shifted=arrays["shifted"])
         assert results.row(score.__name__).value == pytest.approx(expected)
 
 

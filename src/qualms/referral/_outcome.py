@@ -247,7 +247,7 @@ def estimate(items: ReferralItems, name: str, chosen: Flags, level: float) -> Es
 def _influence(items: ReferralItems, name: str, chosen: Flags) -> Influence:
     target = items.target[chosen]
     if name == "nll":
-        return mean_influence(items.loss[chosen])
+        return replace(mean_influence(items.loss[chosen]), skewed=False)
     if name == "balanced_accuracy":
         return recall_influence(items.correct[chosen], target)
     if name == "auroc":

@@ -83,7 +83,7 @@ def by_name(function: F) -> F:
         if places or not set(needed) <= named.keys() <= names.keys():
             raise TypeError(
                 f"{function.__name__} takes its arrays by name, since libraries differ"
-                f" in their order: {function.__name__}({call})"
+                f" in their order; write {function.__name__}({call})"
             )
         return function(**named)
 

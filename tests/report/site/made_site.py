@@ -44,7 +44,7 @@ HOSTILE = (
     "{{ 7 * 7 }} ${7 * 7} {% raw %}",
     "&lt;b&gt; &amp;",
     "\ud800 half a letter",
-    "line\nbreak\ttab\x00nul",
+    "line\nbreak\ttab\x08back",
     "]]> <!-- --> --!>",
     "\u2028\u2029",
     "\U0001d54c\U0001d55f e\u0301 \U0001f469\u200d\U0001f52c " * 9,

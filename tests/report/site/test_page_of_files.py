@@ -39,7 +39,11 @@ MAKERS = {
         folder / "volumes",
         segmented(
             classes=3,
-            header={"method": "ensemble", "classes": ["air", "<b>lung", "nodule"]},
+            header={
+                "method": "ensemble",
+                "classes": ["air", "<b>lung", "nodule"],
+                "draws": "models",
+            },
         ),
     ),
 }

@@ -225,7 +225,23 @@ def distributions(rng, n):
     }
 
 
+def drawn_distributions(rng, n):
+    return distributions(rng, n) | {"probs": rng.dirichlet([0.5] * 4, (3, n))}
+
+
 CASES = [
+    *(
+        Case(
+            score=score,
+            make=drawn_distributions,
+            laws=frozenset({"permutation", "members", "renaming"}),
+            axis={"probs": 1},
+            members={"probs": 0},
+            classes={"probs": 2, "target_probs": 1},
+            name=f"{score.__name__} of draws",
+        )
+        for score in (expected_nll, expected_brier)
+    ),
     *(
         Case(
             score=score,
