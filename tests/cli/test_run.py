@@ -174,8 +174,9 @@ def test_seeds_beyond_those_of_the_preset_are_judged_and_pooled(run, fake, tmp_p
     result = run(*asked, "--device", "cpu", *TINY)
     assert result.exit_code == 0, result.output
     assert "7 runs: 7 done" in result.output
-    assert "the 7 pools are drawn from 7 runs" in " ".join(result.output.split())
     (file,) = tmp_path.rglob("results.csv")
+    page = file.with_name("index.html").read_text("utf-8")
+    assert "the 7 pools are drawn from 7 runs" in " ".join(page.split())
     rows = list(csv.DictReader(io.StringIO(file.read_text())))
     judged = {row["row"] for row in rows if row["value"]}
     assert judged == {"conformal", "ensemble"}
