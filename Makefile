@@ -12,7 +12,7 @@ LOCK := requirements.lock
 INSTALL := $(BIN)/uv pip install -q --python $(BIN)/python -c $(LOCK)
 UV_VERSION := 0.13.8
 
-.PHONY: help demo test test-all quick faults check gpu-check bench format docs lock audit release clean
+.PHONY: help demo test test-all quick faults check gpu-check bench equal format docs lock audit release clean
 help:
 	@echo "make demo    score foreign files, run four benchmarks on simulated data; a site shows all"
 	@echo "make test    the CPU test suite"
@@ -22,6 +22,7 @@ help:
 	@echo "make faults  what breaks, and what is left of it: the table of docs/reliability.md"
 	@echo "make gpu-check  tests and checks that need a GPU, in the current environment"
 	@echo "make bench   speed and memory against peers, to bench/RESULTS.md"
+	@echo "make equal   the same numbers as the frozen revision, for files, plans and demos"
 	@echo "make docs    the documentation, with its notebooks executed, to build/site"
 	@echo "make lock    renew requirements.lock"
 	@echo "make audit   look for known vulnerabilities in it"
@@ -86,6 +87,10 @@ $(VENV)/.scale: $(VENV)/.dev
 
 faults: $(VENV)/.scale
 	OMP_NUM_THREADS=1 $(BIN)/python bench/faults.py
+
+# Compares with the revision in bench/frozen: results must be the same after a change of shape.
+equal: $(VENV)/.dev
+	$(BIN)/python bench/equal.py --demos
 
 gpu-check:
 	PYTHON=$(PYTHON) bash bench/gpu_all.sh

@@ -91,6 +91,41 @@ def find(shelf: str, name: str) -> Any:
     return getattr(import_module(f"qualms.{shelf}.{name}"), name)
 
 
+def task_part(task: str, kind: str) -> Any:
+    """Return what a task states, e.g. `SCHEMA` of `tasks/<task>/schema.py`.
+
+    Raises:
+        LookupError: If there is no such task.
+    """
+    return getattr(_task_module(task, kind), kind.upper())
+
+
+def traits(task: str) -> frozenset[str]:
+    """Return what the predictions of a task are.
+
+    "items" or "pixels" is what is predicted; "classes", "values", "vectors", or what a
+    task from outside calls it, is how; "probabilities" are those of classes.
+    """
+    stated: frozenset[str] = _task_module(task, "").TRAITS
+    return stated
+
+
+def tasks_with(*needs: str) -> tuple[str, ...]:
+    """Return the tasks that have all traits of one of the texts; all without texts."""
+    sets = [set(each.split()) for each in needs or ("",)]
+    return tuple(t for t in names("tasks") if any(s <= traits(t) for s in sets))
+
+
+@cache
+def _task_module(task: str, name: str) -> ModuleType:
+    known = names("tasks")
+    if task not in known:
+        raise LookupError(
+            f"no task {task!r}.{suggest(task, known)} Known: {', '.join(known)}."
+        )
+    return import_module(f"qualms.tasks.{task}{'.' * bool(name)}{name}")
+
+
 def include(paths: Iterable[str | Path]) -> None:
     """Add the parts in files and folders outside the package to their shelves.
 
@@ -235,6 +270,7 @@ def _file_of(part: OutsidePart) -> str:
         return ""
 
 
+@cache
 def _package_parts(shelf: str) -> tuple[str, ...]:
     """Return the names of the parts that the package itself has."""
     package = find_spec(f"qualms.{shelf}")

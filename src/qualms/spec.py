@@ -10,24 +10,18 @@ import itertools
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-TaskName = Literal["classification", "regression", "segmentation", "embedding"]
-TASKS: tuple[TaskName, ...] = (
-    "classification",
-    "regression",
-    "segmentation",
-    "embedding",
-)
+from qualms.shelf import names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """The kind of prediction, and the numbers that shape a network's head."""
 
-    name: TaskName
+    name: str
     classes: int | None = None
     """Number of classes; None for regression and embeddings without a classifier."""
     ignore: int | None = None
@@ -36,9 +30,9 @@ class Task:
     """Spatial axes of an input: 2 for images, 3 for volumes."""
 
     def __post_init__(self) -> None:
-        if self.name not in TASKS:
+        if self.name not in (known := names("tasks")):
             raise ValueError(
-                f"task must be one of {', '.join(TASKS)}, got {self.name!r}"
+                f"task must be one of {', '.join(known)}, got {self.name!r}"
             )
 
 

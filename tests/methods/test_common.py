@@ -24,7 +24,6 @@ from qualms import predictions
 from qualms.networks.resnet_small import resnet_small
 from qualms.predictions import Maps
 from qualms.shelf import names
-from qualms.spec import TASKS as ALL_TASKS
 from qualms.spec import Task
 
 # Phases short enough for a test, weights of every epoch, and every selection score.
@@ -69,7 +68,7 @@ def learned(name, task):
 def test_defaults_make_a_method_for_known_tasks(name):
     method = made(name)
     assert method.tasks
-    assert method.tasks <= set(ALL_TASKS)
+    assert method.tasks <= set(names("tasks"))
     assert method.views >= 1
 
 

@@ -3,7 +3,7 @@ import torch
 
 from methods.tiny import TASKS, batches, built, made, moment, predicted
 from methods.url_cases import LOGITS, normal
-from qualms.methods import EmbeddingDraw, summarise_embeddings
+from qualms.methods import Draw, summarise
 from qualms.methods.head_ensemble import ManyHeads
 from qualms.spec import Task
 
@@ -12,8 +12,8 @@ DRAWN = 2 * normal(40, 10, 4, 7)
 
 def test_entropies_have_the_golden_values(golden):
     case = golden("url")["E_heads"]
-    draws = [EmbeddingDraw(torch.zeros(4, 3), logits) for logits in DRAWN]
-    found = summarise_embeddings(draws, Task(name="embedding", classes=7))
+    draws = [Draw(logits, torch.zeros(4, 3)) for logits in DRAWN]
+    found = summarise(draws, Task(name="embedding", classes=7))
     for name, key in (("mutual_information", "jsd"), ("entropy", "entropy_of_mean")):
         assert found[f"uncertainty/{name}"].tolist() == pytest.approx(case[key])
 
@@ -56,6 +56,6 @@ def test_heads_are_needed():
 
 def test_the_entropy_of_one_head_has_the_golden_values(golden):
     exact = golden("url")["E_heads"]["entropy_single"]
-    draw = EmbeddingDraw(torch.zeros(12, 3), LOGITS)
-    found = summarise_embeddings([draw], Task(name="embedding", classes=7))
+    draw = Draw(LOGITS, torch.zeros(12, 3))
+    found = summarise([draw], Task(name="embedding", classes=7))
     assert found["uncertainty/entropy"].tolist() == pytest.approx(exact)

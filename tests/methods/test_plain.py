@@ -9,14 +9,13 @@ from torch.nn import functional
 from methods.tiny import TASKS, Dense, backbone, batches, made, moment
 from qualms.methods import (
     Batch,
-    EmbeddingDraw,
+    Draw,
     features_of,
     likelihood_loss,
     plain_head,
     plain_loss,
     read_head,
     summarise,
-    summarise_embeddings,
     weighted_mean,
 )
 from qualms.methods._plain import check_epochs, likelihood_terms, soft_dice
@@ -242,7 +241,7 @@ def test_uncertainties_of_embeddings_are_those_of_the_scores(classes):
     task = Task(name="embedding", classes=classes)
     logits = 3 * torch.randn(4, 5, 1 if classes == 2 else classes).double()
     embeddings = torch.randn(4, 5, 6)
-    arrays = summarise_embeddings(map(EmbeddingDraw, embeddings, logits), task)
+    arrays = summarise(map(Draw, logits, embeddings), task)
     probs = summarise(logits, Task(name="classification", classes=classes))["probs"]
     parts = decompose(probs.numpy())
     torch.testing.assert_close(arrays["embedding"], embeddings.mean(0))
@@ -257,8 +256,8 @@ def test_uncertainties_of_embeddings_are_those_of_the_scores(classes):
 
 
 def test_one_draw_has_no_parts_of_its_uncertainty():
-    draw = EmbeddingDraw(torch.zeros(2, 4), torch.tensor([[40.0, 0, 0], [45.0, 0, 0]]))
-    arrays = summarise_embeddings([draw], CLASSES)
+    draw = Draw(torch.tensor([[40.0, 0, 0], [45.0, 0, 0]]), torch.zeros(2, 4))
+    arrays = summarise([draw], CLASSES)
     assert arrays.keys() == {"embedding", "predicted", "uncertainty/entropy"}
     # Very certain items are still told apart.
     sure, surer = arrays["uncertainty/entropy"]

@@ -217,22 +217,28 @@ def last_inputs(network: Headed, x: Tensor) -> Tensor:
         return inputs
 
 
-class EmbeddingDraw(NamedTuple):
-    """One draw of embeddings, and the outputs of the last layer for it."""
+class Draw(NamedTuple):
+    """One draw of a network."""
 
-    embedding: Tensor
-    """(B, D)."""
     outputs: Tensor
-    """(B, K) logits; the embedding again where there is no classifier."""
+    """(B, K, *space); the embedding where there is no classifier."""
+    inputs: Tensor | None = None
+    """(B, F) inputs of the last layer, for tasks that keep them."""
 
 
-def embed(network: Headed, x: Tensor) -> EmbeddingDraw:
+def output_draw(network: nn.Module, x: Tensor) -> Draw:
+    """Return the outputs of one pass."""
+    return Draw(network(x))
+
+
+def embed(network: nn.Module, x: Tensor) -> Draw:
     """Return embedding and outputs of one pass; the last layer reads the embedding."""
+    network = headed(network)
     embedding = last_inputs(network, x)
     head = network.head
     assert isinstance(head, Readout)
     with torch.autocast(embedding.device.type, enabled=False):
-        return EmbeddingDraw(embedding, head.last(embedding))
+        return Draw(head.last(embedding), embedding)
 
 
 class FittedBuffers(nn.Module):

@@ -23,7 +23,8 @@ from qualms.methods._plain import (
     plain_loss,
     plain_predict,
 )
-from qualms.spec import TASKS, Task
+from qualms.shelf import tasks_with
+from qualms.spec import Task
 
 
 def _one_phase(_epoch: int) -> Hashable:
@@ -84,7 +85,9 @@ class Method:
         selects: Whether the run may choose the weights of one epoch. False where
             members come from several epochs: the run then keeps the last one, whatever
             `select_by` says.
-        tasks: Tasks that the method serves.
+        needs: What a task must have for this method, as `qualms.shelf.traits` calls it:
+            "items classes" for both. Of several such texts one is enough; () for a
+            method of every task.
         views: Augmented versions of each item in a batch (two for contrastive losses).
         select: Pooling rule of each select/<name> that `predict` returns.
         header: Entries for the header of the predictions, e.g. {"alpha": 0.1}. A method
@@ -105,7 +108,12 @@ class Method:
     trained_as: str = ""
     trains: bool = True
     selects: bool = True
-    tasks: frozenset[str] = frozenset(TASKS)
+    needs: tuple[str, ...] = ()
     views: int = 1
     select: Mapping[str, str] = field(default_factory=dict)
     header: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def tasks(self) -> frozenset[str]:
+        """Tasks that the method serves."""
+        return frozenset(tasks_with(*self.needs))

@@ -1,4 +1,4 @@
-"""The plain network: the head of each task, its likelihood, and its predictions.
+"""The plain network: its head, its likelihood and its predictions, as a task has them.
 
 `_headed.py` says how a network is laid out and what `network(x)` is. Two classes have
 one logit z, that of class 1: it stands for the logits (0, z).
@@ -13,25 +13,16 @@ from torch.nn import functional
 
 from qualms.methods._batch import Batch, Moment
 from qualms.methods._flipout import Flipout
-from qualms.methods._headed import (
-    EmbeddingDraw,
-    Headed,
-    Readout,
-    class_readout,
-    embed,
-    embedding_readout,
-    features_of,
-    headed,
-    regression_readout,
-)
+from qualms.methods._headed import Draw, Headed, headed
 from qualms.methods._layers import WITH_KERNELS
+from qualms.methods._learning import learning_of
 from qualms.networks import as_backbone
+from qualms.shelf import traits
 from qualms.spec import Task
 
 _KERNEL_AXES = 2
 _SMOOTH = 1e-5
 """Added to both sides of the Dice, which is then 1 for a class that is nowhere."""
-_TWO = 2
 
 
 def plain_head(
@@ -43,9 +34,7 @@ def plain_head(
 ) -> Headed:
     """Return `backbone` with the head of `task`.
 
-    Regression has one hidden layer of 512. An embedding is the input of the class head:
-    the features, or a linear projection of them. Without a number of classes it has no
-    class head. A backbone that is trained already brings its own head.
+    A backbone that is trained already brings its own head.
 
     Args:
         backbone: network that gives the features.
@@ -56,28 +45,24 @@ def plain_head(
         projection: width of the linear projection that is the embedding; None for the
             features themselves. For embeddings only.
     """
-    if projection is not None and task.name != "embedding":
+    if projection is not None and "vectors" not in traits(task.name):
         raise ValueError(
             f"a projection is for the task embedding, got {task.name}; leave it out"
         )
     trained_head = as_backbone(backbone).trained_head
     if trained_head is not None:
         return Headed(backbone, trained_head(outputs), task)
-    if task.name == "regression":
-        return Headed(backbone, regression_readout(features_of(backbone)), task)
-    if task.name == "embedding" and task.classes is None:
-        return Headed(backbone, embedding_readout(backbone, projection), task)
+    head = learning_of(task).head(backbone, task, outputs, projection)
+    return Headed(backbone, head, task)
+
+
+def counted_classes(task: Task) -> int:
+    """Return the number of classes that a plain head needs; raise if there is none."""
     if task.classes is None:
         raise ValueError(
             f"the plain head of {task.name} needs a number of classes, got {task}"
         )
-    if task.name == "segmentation":
-        convolution = nn.Conv3d if task.space == 3 else nn.Conv2d
-        last = convolution(features_of(backbone), outputs or task.classes, 1)
-        return Headed(backbone, Readout(nn.Identity(), last), task)
-    count = outputs or (1 if task.classes == 2 else task.classes)
-    head = class_readout(backbone, count, projection=projection)
-    return Headed(backbone, head, task)
+    return task.classes
 
 
 def plain_loss(network: nn.Module, batch: Batch, _moment: Moment) -> Tensor:
@@ -98,9 +83,9 @@ def check_smoothing(smoothing: float, task: Task | None = None) -> None:
     """Raise unless `smoothing` is in [0, 1) and the task has class labels."""
     if not 0 <= smoothing < 1:
         raise ValueError(f"smoothing must be at least 0 and below 1, got {smoothing}")
-    if smoothing and task is not None and task.name == "regression":
+    if smoothing and task is not None and "classes" not in traits(task.name):
         raise ValueError(
-            "smoothing is for labels of classes, and a regression has none; leave it "
+            f"smoothing is for labels of classes, and a {task.name} has none; leave it "
             "out"
         )
 
@@ -118,14 +103,21 @@ def classes_of(task: Task, method: str) -> int:
 def likelihood_loss(
     outputs: Tensor, batch: Batch, task: Task, *, smoothing: float = 0.0
 ) -> Tensor:
-    """Return the mean cross-entropy or squared error of `outputs` (B, K, *space).
+    """Return the mean negative log-likelihood of `outputs` (B, K, *space).
 
-    Pixels with the task's `ignore` label do not count. Outputs (B, 1) of a classifier
-    are the logit of class 1 of two. `batch.loss` adds the Dice of label maps.
+    For classes it is the cross-entropy, for values the squared error.
     """
-    if task.name == "regression":
-        error = (outputs[:, 0] - batch.target.float()).square()
-        return weighted_mean(error, batch)
+    return learning_of(task).loss(outputs, batch, task, smoothing)
+
+
+def class_likelihood(
+    outputs: Tensor, batch: Batch, task: Task, smoothing: float
+) -> Tensor:
+    """Return the mean cross-entropy of `outputs` (B, K, *space).
+
+    Pixels with the task's `ignore` label do not count. Outputs (B, 1) are the logit of
+    class 1 of two. `batch.loss` adds the Dice of label maps.
+    """
     if task.classes is None:
         raise ValueError(
             "the cross-entropy needs a number of classes, and this task has none; "
@@ -133,7 +125,7 @@ def likelihood_loss(
         )
     target = batch.target.long()
     loss = class_losses(outputs, target, task, smoothing=smoothing)
-    counted = _counted(target, task)
+    counted = counted_labels(target, task)
     number = counted.to(loss.dtype).sum().clamp(min=1)
     likelihood = weighted_mean(loss, batch) * counted.numel() / number
     if batch.loss == "likelihood":
@@ -181,11 +173,7 @@ def likelihood_terms(batch: Batch, task: Task) -> Tensor | int:
     `likelihood_loss` divides the loss of an item by this number, so a KL term has to be
     divided by it as well. A batch without any label counts as if all were labelled.
     """
-    if task.name != "segmentation":
-        return 1
-    counted = _counted(batch.target.long(), task)
-    labels = counted.sum()
-    return torch.where(labels > 0, labels, counted.numel()) / len(counted)
+    return learning_of(task).terms(batch, task)
 
 
 def weighted_mean(loss: Tensor, batch: Batch) -> Tensor:
@@ -203,57 +191,22 @@ def plain_predict(network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor
 
 def passes(draws: int, network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
     """Predict by one pass per draw, for networks that are random in each pass."""
-    if task.name == "embedding":
-        network = headed(network)
-        return summarise_embeddings((embed(network, x) for _ in range(draws)), task)
-    return summarise((network(x) for _ in range(draws)), task)
+    return summarise((one_pass(network, x, task) for _ in range(draws)), task)
 
 
-def summarise(draws: Iterable[Tensor], task: Task) -> dict[str, Tensor]:
-    """Turn draws of the outputs (B, K, *space) into arrays of the predictions schema.
+def one_pass(network: nn.Module, x: Tensor, task: Task) -> Draw:
+    """Return one draw of a network."""
+    return learning_of(task).one_pass(network, x)
 
-    Classification: probs (M, B, C). Regression: mean (M, B), and var (M, B) where the
-    outputs are pairs of a mean and a variance. Segmentation: only what scores need of M
-    draws, mean_probs (B, C, *space), expected_entropy (B, *space) in nats and
-    draw_labels (M, B, *space).
+
+def summarise(draws: Iterable[Draw | Tensor], task: Task) -> dict[str, Tensor]:
+    """Turn draws of a network into arrays of the predictions schema.
+
+    A draw is outputs (B, K, *space), or a `Draw` for tasks that keep the inputs of the
+    last layer as well.
     """
-    if task.name == "regression":
-        values = torch.stack(list(draws))
-        return dict(zip(("mean", "var"), values.unbind(2), strict=False))
-    if task.name == "classification":
-        probs = [class_logits(outputs).softmax(1) for outputs in draws]
-        return {"probs": torch.stack(probs)}
-    return _label_maps(draws)
-
-
-def summarise_embeddings(
-    draws: Iterable[EmbeddingDraw], task: Task
-) -> dict[str, Tensor]:
-    """Turn draws of embeddings into arrays of the predictions schema.
-
-    `embedding` (B, D) is the mean over draws and `predicted` (B,) the class that is
-    most probable on average. `uncertainty/entropy` (B,) is that of the mean
-    probabilities in nats; several draws also have its two parts, `expected_entropy` and
-    `mutual_information`. A network without classes has `uncertainty/inverse_norm`, one
-    over the length of the embedding.
-    """
-    draws = list(draws)
-    embedding = torch.stack([draw.embedding for draw in draws]).mean(0)
-    if task.classes is None:
-        length: Tensor = torch.linalg.vector_norm(embedding.double(), dim=1)
-        tiny = torch.finfo(torch.float32).tiny
-        uncertainty = {"inverse_norm": 1 / length.clamp(min=tiny)}
-        return _embedded(embedding, uncertainty)
-    # In float64, as in float32 all very certain items would have an entropy of 0.
-    logs = torch.stack([class_logits(d.outputs).double().log_softmax(1) for d in draws])
-    mean = logs.exp().mean(0)
-    uncertainty = {"entropy": torch.special.entr(mean).sum(1)}
-    if len(draws) > 1:
-        expected = -(logs.exp() * logs).sum(2).mean(0)
-        uncertainty["expected_entropy"] = expected
-        # Rounding may leave the difference slightly below zero.
-        uncertainty["mutual_information"] = uncertainty["entropy"] - expected
-    return {**_embedded(embedding, uncertainty), "predicted": mean.argmax(1)}
+    named = (d if isinstance(d, Draw) else Draw(d) for d in draws)
+    return learning_of(task).summarise(named, task)
 
 
 def check_epochs(*, warmup: int, frozen: int = 0) -> None:
@@ -301,7 +254,7 @@ def _kernels(network: nn.Module) -> Iterator[nn.Parameter]:
                 yield weight
 
 
-def _counted(target: Tensor, task: Task) -> Tensor:
+def counted_labels(target: Tensor, task: Task) -> Tensor:
     """Return which labels count."""
     return target != _ignored(task)
 
@@ -315,51 +268,3 @@ def class_logits(outputs: Tensor) -> Tensor:
     if outputs.shape[1] > 1:
         return outputs
     return torch.cat([torch.zeros_like(outputs), outputs], 1)
-
-
-def _label_maps(draws: Iterable[Tensor]) -> dict[str, Tensor]:
-    labels: list[Tensor] = []
-    probs = entropy = torch.zeros(())
-    for outputs in draws:
-        if not labels:
-            shape = (len(outputs), max(outputs.shape[1], _TWO), *outputs.shape[2:])
-            probs = outputs.new_zeros(shape)
-            entropy = outputs.new_zeros(probs[:, 0].shape)
-        add = _add_two_classes if probs.shape[1] == _TWO else _add_classes
-        labels.append(add(outputs.detach(), probs, entropy))
-    return {
-        "mean_probs": probs.div_(len(labels)),
-        "expected_entropy": entropy.div_(len(labels)),
-        "draw_labels": torch.stack(labels),
-    }
-
-
-def _add_classes(logits: Tensor, probs: Tensor, entropy: Tensor) -> Tensor:
-    """Add a draw to the sums of probabilities and entropies; return its labels."""
-    logs = logits.log_softmax(1)
-    labels = logits.argmax(1)
-    draw_probs = logs.exp()
-    probs.add_(draw_probs)
-    # The log of the largest probability has lost the digits of the others where these
-    # are small; log1p of their sum keeps them.
-    others = draw_probs.scatter_(1, labels[:, None], 0)
-    entropy.sub_(logs.mul_(others).sum(1))
-    rest = others.sum(1)
-    entropy.addcmul_(rest.neg().log1p_(), 1 - rest, value=-1)
-    return labels.to(torch.uint8)
-
-
-def _add_two_classes(outputs: Tensor, probs: Tensor, entropy: Tensor) -> Tensor:
-    """Add a draw as `_add_classes` does, faster, from the difference of two logits."""
-    logit = outputs[:, -1] if outputs.shape[1] == 1 else outputs[:, 1] - outputs[:, 0]
-    probs[:, 1].add_(logit.sigmoid())
-    probs[:, 0].add_(logit.neg().sigmoid_())
-    # H = log(1 + exp(-|z|)) + |z| p, where p is the smaller probability.
-    size = logit.abs().neg_()
-    entropy.add_(functional.softplus(size)).addcmul_(size, size.sigmoid(), value=-1)
-    return (logit > 0).view(torch.uint8)
-
-
-def _embedded(embedding: Tensor, uncertainty: dict[str, Tensor]) -> dict[str, Tensor]:
-    named = {f"uncertainty/{name}": values for name, values in uncertainty.items()}
-    return {"embedding": embedding, **named}

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from qualms.methods._headed import FittedBuffers, Headed, embed, headed
-from qualms.methods._plain import plain_predict, summarise, summarise_embeddings
+from qualms.methods._headed import FittedBuffers, Headed, headed
+from qualms.methods._plain import one_pass, plain_predict, summarise
 from qualms.spec import Task
 
 WEIGHTS = "weights"
@@ -73,9 +73,7 @@ def predict_by_sets(network: nn.Module, x: Tensor, task: Task) -> dict[str, Tens
     parts = all_parts(network)
     with restoring(parts):
         members = _members(network, parts)
-        if task.name == "embedding":
-            return summarise_embeddings((embed(member, x) for member in members), task)
-        return summarise((member(x) for member in members), task)
+        return summarise((one_pass(member, x, task) for member in members), task)
 
 
 def _members(network: Headed, parts: Sequence[Tensor]) -> Iterator[Headed]:

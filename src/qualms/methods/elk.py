@@ -17,7 +17,7 @@ from torch.nn import functional
 from qualms.methods._batch import Batch, Moment
 from qualms.methods._contrastive import check_temperature
 from qualms.methods._headed import (
-    EmbeddingDraw,
+    Draw,
     Headed,
     Readout,
     features_of,
@@ -25,7 +25,7 @@ from qualms.methods._headed import (
     start_as_classifier,
 )
 from qualms.methods._method import Method
-from qualms.methods._plain import classes_of, summarise_embeddings, weighted_mean
+from qualms.methods._plain import classes_of, summarise, weighted_mean
 from qualms.methods._uncertain import (
     UncertainEmbedding,
     check_uncertainty,
@@ -63,7 +63,7 @@ def elk(
         loss=partial(_loss, inverse_temperature),
         predict=partial(_predict, inverse_temperature),
         epoch=partial(start_uncertainty, initial_uncertainty),
-        tasks=frozenset({"embedding"}),
+        needs=("vectors",),
     )
 
 
@@ -88,8 +88,8 @@ def _predict(
 ) -> dict[str, Tensor]:
     embeddings = embed_uncertain(network, x)
     logits = _logits(inverse_temperature, network, embeddings)
-    draw = EmbeddingDraw(embeddings.embedding, logits)
-    return {**summarise_embeddings([draw], task), **embeddings.arrays}
+    draw = Draw(logits, embeddings.embedding)
+    return {**summarise([draw], task), **embeddings.arrays}
 
 
 def _logits(

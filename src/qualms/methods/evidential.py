@@ -40,6 +40,7 @@ from qualms.methods._headed import (
 )
 from qualms.methods._method import Method
 from qualms.methods._plain import classes_of, plain_head, weighted_mean
+from qualms.shelf import traits
 from qualms.spec import Task
 
 Evidence = Literal["relu", "softplus", "exp"]
@@ -79,13 +80,13 @@ def evidential(
         build=_build,
         loss=partial(_loss, evidence, annealing, penalty),
         predict=partial(_predict, evidence, draws),
-        tasks=frozenset({"classification", "regression", "segmentation"}),
+        needs=("probabilities", "values"),
         header={"draws": "models"},
     )
 
 
 def _build(backbone: nn.Module, task: Task) -> Headed:
-    if task.name != "regression":
+    if "values" not in traits(task.name):
         return plain_head(backbone, task, classes_of(task, "evidential"))
     head = regression_readout(features_of(backbone))
     return Headed(backbone, Readout(head.trunk, nn.Linear(HIDDEN, 4)), task)
@@ -101,7 +102,7 @@ def _loss(
 ) -> Tensor:
     network = headed(network)
     outputs = network(batch.x)
-    if network.task.name == "regression":
+    if "values" in traits(network.task.name):
         return weighted_mean(value_losses(outputs, batch.target, penalty), batch)
     # The share of all steps rather than the epoch, so that a captured step follows it.
     epochs = moment.epochs if annealing is None else annealing
@@ -187,14 +188,14 @@ def _predict(
     evidence: Evidence, draws: int, network: nn.Module, x: Tensor, task: Task
 ) -> dict[str, Tensor]:
     outputs = headed(network)(x)
-    if task.name == "regression":
+    if "values" in traits(task.name):
         gamma, nu, alpha, beta = _normal_inverse_gamma(outputs)
         var = beta * (1 + 1 / nu) / (alpha - 1)
         return {"mean": gamma[None], "var": var[None]}
     concentration = _concentration(evidence, outputs)
     total = concentration.sum(1)
     mean = concentration / total[:, None]
-    if task.name == "segmentation":
+    if "pixels" in traits(task.name):
         return {
             "mean_probs": mean,
             "expected_entropy": dirichlet_entropy(concentration),

@@ -32,7 +32,7 @@ from qualms.methods._ood_scores import (
     mahalanobis,
     relative_mahalanobis,
 )
-from qualms.methods._plain import summarise_embeddings
+from qualms.methods._plain import summarise
 from qualms.methods._training_features import training_features
 from qualms.methods._untrained import with_untrained
 from qualms.networks import as_backbone
@@ -60,7 +60,7 @@ def frozen(*, neighbours: int = 50, items: int = 50_000) -> Method:
     return Method(
         build=_build,
         predict=partial(_predict, neighbours),
-        tasks=frozenset({"embedding"}),
+        needs=("vectors",),
         after=partial(_after, items),
         trains=False,
     )
@@ -111,7 +111,7 @@ def _embedded(network: Headed, x: Tensor, task: Task) -> dict[str, Tensor]:
     draw, head = embed(network, x), network.head
     assert isinstance(head, Readout)
     classes = len(head.last.weight) if isinstance(head.last, nn.Linear) else None
-    arrays = summarise_embeddings([draw], replace(task, classes=classes))
+    arrays = summarise([draw], replace(task, classes=classes))
     if classes != task.classes:
         arrays.pop("predicted", None)
     return arrays

@@ -24,7 +24,7 @@ from torch.nn import functional
 
 from qualms.methods._batch import Batch, Moment
 from qualms.methods._headed import (
-    EmbeddingDraw,
+    Draw,
     Headed,
     Readout,
     features_of,
@@ -37,8 +37,8 @@ from qualms.methods._plain import (
     kernels_decay,
     likelihood_loss,
     summarise,
-    summarise_embeddings,
 )
+from qualms.shelf import traits
 from qualms.spec import Task
 
 _LOG_VARIANCE = (-20.0, -18.0)
@@ -90,7 +90,7 @@ def fsvi(
         loss=loss,
         predict=partial(_predict, draws),
         groups=_groups,
-        tasks=frozenset({"classification", "regression", "embedding"}),
+        needs=("items classes", "items values"),
         header={"draws": "models"},
     )
 
@@ -144,7 +144,7 @@ def _build(backbone: nn.Module, task: Task) -> Headed:
     """Build a head with one logit for each class, for two classes too."""
     trunk: nn.Module = nn.Identity()
     width, outputs = features_of(backbone), task.classes
-    if task.name == "regression":
+    if "values" in traits(task.name):
         plain = regression_readout(width)
         assert isinstance(plain.last, nn.Linear)
         trunk, width, outputs = plain.trunk, plain.last.in_features, 1
@@ -178,10 +178,7 @@ def _predict(
     inputs = last_inputs(headed(network), x)
     with torch.autocast(inputs.device.type, enabled=False):
         outputs = _last(network).draws(inputs, draws)
-        if task.name == "embedding":
-            drawn = (EmbeddingDraw(inputs, logits) for logits in outputs)
-            return summarise_embeddings(drawn, task)
-        return summarise(outputs, task)
+        return summarise((Draw(each, inputs) for each in outputs), task)
 
 
 def _last(network: nn.Module) -> _GaussianLast:

@@ -53,7 +53,7 @@ def gaussian(
         predict=_predict,
         phase=phase,
         after=_after,
-        tasks=frozenset({"regression"}),
+        needs=("values",),
         select=pooling_rules(select),
     )
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from qualms.methods._headed import (
-    EmbeddingDraw,
+    Draw,
     Headed,
     Readout,
     features_of,
@@ -26,7 +26,6 @@ from qualms.methods._plain import (
     classes_of,
     smoothed_loss,
     summarise,
-    summarise_embeddings,
 )
 from qualms.spec import Task
 
@@ -45,7 +44,7 @@ def head_ensemble(*, heads: int = 10, smoothing: float = 0.0) -> Method:
         build=partial(_build, heads),
         loss=partial(smoothed_loss, smoothing),
         predict=_predict,
-        tasks=frozenset({"classification", "embedding"}),
+        needs=("items classes",),
         header={"draws": "models"},
     )
 
@@ -82,7 +81,4 @@ def _predict(network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
     assert isinstance(head.last, ManyHeads)
     with torch.autocast(embedding.device.type, enabled=False):
         outputs = head.last.each(embedding)
-    if task.name == "classification":
-        return summarise(outputs, task)
-    draws = (EmbeddingDraw(embedding, logits) for logits in outputs)
-    return summarise_embeddings(draws, task)
+    return summarise((Draw(logits, embedding) for logits in outputs), task)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from qualms.methods._headed import (
-    EmbeddingDraw,
+    Draw,
     Headed,
     Readout,
     features_of,
@@ -30,7 +30,6 @@ from qualms.methods._plain import (
     classes_of,
     smoothed_loss,
     summarise,
-    summarise_embeddings,
 )
 from qualms.spec import Task
 
@@ -66,7 +65,7 @@ def hetxl(
         build=partial(_build, rank, draws, scale),
         loss=partial(smoothed_loss, smoothing),
         predict=_predict,
-        tasks=frozenset({"classification", "embedding"}),
+        needs=("items classes",),
         header={"draws": "labels"},
     )
 
@@ -143,7 +142,4 @@ def _predict(network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
         outputs = head.last(embedding)
         log_determinant = head.last.noise(embedding).log_determinant
     uncertainty = {"uncertainty/log_determinant": log_determinant}
-    if task.name == "classification":
-        return {**summarise([outputs], task), **uncertainty}
-    draw = EmbeddingDraw(embedding, outputs)
-    return {**summarise_embeddings([draw], task), **uncertainty}
+    return {**summarise([Draw(outputs, embedding)], task), **uncertainty}

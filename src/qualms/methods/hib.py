@@ -65,7 +65,7 @@ def hib(
         loss=partial(_loss, inverse_temperature, offset, draws, original_negatives),
         predict=_predict,
         epoch=partial(start_uncertainty, initial_uncertainty),
-        tasks=frozenset({"embedding"}),
+        needs=("vectors",),
     )
 
 

@@ -27,7 +27,7 @@ from qualms.methods._headed import (
     last_inputs,
 )
 from qualms.methods._method import Method
-from qualms.methods._plain import summarise_embeddings, weighted_mean
+from qualms.methods._plain import summarise, weighted_mean
 from qualms.spec import Task
 
 
@@ -43,7 +43,7 @@ def infonce(*, inverse_temperature: float = 15.183) -> Method:
         build=_build,
         loss=partial(_loss, inverse_temperature),
         predict=_predict,
-        tasks=frozenset({"embedding"}),
+        needs=("vectors",),
         views=VIEWS,
     )
 
@@ -63,4 +63,4 @@ def _loss(
 
 def _predict(network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
     draw = embed(headed(network), x)
-    return summarise_embeddings([draw], replace(task, classes=None))
+    return summarise([draw], replace(task, classes=None))

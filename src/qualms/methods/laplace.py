@@ -34,7 +34,7 @@ from qualms.methods._evidence import (
 )
 from qualms.methods._gaussian_logits import draw_probs, even_noise
 from qualms.methods._headed import (
-    EmbeddingDraw,
+    Draw,
     FittedBuffers,
     Headed,
     Readout,
@@ -48,9 +48,9 @@ from qualms.methods._plain import (
     plain_head,
     plain_predict,
     summarise,
-    summarise_embeddings,
 )
 from qualms.methods._windows import Windows
+from qualms.shelf import traits
 from qualms.spec import Task
 
 Curvature = Literal["full", "kron"]
@@ -104,10 +104,10 @@ def laplace(
 
 
 def _build(curvature: Curvature, backbone: nn.Module, task: Task) -> Headed:
-    if task.name != "regression" and task.classes is None:
+    regression = "values" in traits(task.name)
+    if not regression and task.classes is None:
         raise ValueError(f"laplace needs a number of classes, got {task}")
     network = plain_head(backbone, task)
-    regression = task.name == "regression"
     network.fitted = FittedBuffers(
         LinearPosterior._fields if regression else _OF_CLASSES
     )
@@ -140,11 +140,12 @@ def _after(
     batches: Batches,
 ) -> None:
     network = headed(network)
-    if network.task.name == "regression":
+    kind = traits(network.task.name)
+    if "values" in kind:
         _fit_regression(network, batches)
         return
     posterior = _fit_classes(network, batches, _full if curvature == "full" else _kron)
-    if mean == "draws" or network.task.name == "segmentation":
+    if mean == "draws" or "pixels" in kind:
         _keep_weights(network, posterior, draws, mirrored=mean != "draws")
     else:
         _keep_posterior(network, posterior, draws)
@@ -232,7 +233,8 @@ def _keep_posterior(network: Headed, posterior: ClassPosterior, draws: int) -> N
         buffers.keep("of_outputs", of_outputs.float())
         buffers.keep("of_inputs", of_inputs.float())
         buffers.keep("variances", roots.square().reciprocal().view(shape).float())
-    number = max(draws, _SUMMARISED) if network.task.name == "embedding" else draws
+    summarised = "vectors" in traits(network.task.name)
+    number = max(draws, _SUMMARISED) if summarised else draws
     buffers.keep("noise", even_noise(number, shape[0], roots.device))
 
 
@@ -310,7 +312,7 @@ def _add_curvature(curvature: Tensor, rows: Tensor, probs: Tensor) -> None:
 def _predict(network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
     network = headed(network)
     buffers = _buffers(network)
-    if task.name == "regression":
+    if "values" in traits(task.name):
         return _regression(network, x, task)
     if buffers.has("weights"):
         return _weight_draws(network, x, task)
@@ -318,10 +320,10 @@ def _predict(network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
         return plain_predict(network, x, task)
     inputs = last_inputs(network, x)
     probs = _logit_draws(network, inputs)
-    if task.name == "classification":
+    if "vectors" not in traits(task.name):
         return {"probs": probs.float()}
     logs = probs.clamp(min=torch.finfo(probs.dtype).tiny).log()
-    return summarise_embeddings((EmbeddingDraw(inputs, each) for each in logs), task)
+    return summarise((Draw(each, inputs) for each in logs), task)
 
 
 def _regression(network: Headed, x: Tensor, task: Task) -> dict[str, Tensor]:
@@ -335,14 +337,11 @@ def _regression(network: Headed, x: Tensor, task: Task) -> dict[str, Tensor]:
 
 def _weight_draws(network: Headed, x: Tensor, task: Task) -> dict[str, Tensor]:
     """Predict by draws of the weights, which all items and pixels share."""
-    if task.name == "segmentation" and network.windows is not None:
+    if "pixels" in traits(task.name) and network.windows is not None:
         return summarise(_stitched(network, network.windows, x), task)
     inputs = last_inputs(network, x)
     draws = (_outputs(inputs, weights) for weights in _buffers(network).get("weights"))
-    outputs = (upsampled(draw, x) for draw in draws)
-    if task.name == "embedding":
-        embedded = (EmbeddingDraw(inputs, logits) for logits in outputs)
-        return summarise_embeddings(embedded, task)
+    outputs = (Draw(upsampled(draw, x), inputs) for draw in draws)
     return summarise(outputs, task)
 
 

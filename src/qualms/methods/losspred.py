@@ -15,14 +15,13 @@ import torch
 from torch import Tensor, nn
 
 from qualms.methods._batch import Batch, Moment
-from qualms.methods._headed import EmbeddingDraw, Headed, Readout, headed, last_inputs
+from qualms.methods._headed import Draw, Headed, Readout, headed, last_inputs
 from qualms.methods._method import Method
 from qualms.methods._plain import (
     class_losses,
     classes_of,
     plain_head,
     summarise,
-    summarise_embeddings,
     weighted_mean,
 )
 from qualms.methods._uncertain import (
@@ -70,7 +69,7 @@ def losspred(
         loss=partial(_loss, weight, margin if goal == "ranking" else None),
         predict=_predict,
         epoch=partial(start_uncertainty, initial_uncertainty),
-        tasks=frozenset({"classification", "embedding"}),
+        needs=("items classes",),
     )
 
 
@@ -121,10 +120,7 @@ def _predict(network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
     with torch.autocast(embedding.device.type, enabled=False):
         outputs: Tensor = _last(network)(embedding)
         uncertainty = {"uncertainty/head": uncertainty_head(network)(embedding)}
-    if task.name == "classification":
-        return {**summarise([outputs], task), **uncertainty}
-    draw = EmbeddingDraw(embedding, outputs)
-    return {**summarise_embeddings([draw], task), **uncertainty}
+    return {**summarise([Draw(outputs, embedding)], task), **uncertainty}
 
 
 def _last(network: Headed) -> nn.Module:

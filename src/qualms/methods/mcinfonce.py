@@ -68,7 +68,7 @@ def mcinfonce(
         loss=partial(_loss, inverse_temperature, draws, average),
         predict=_predict,
         epoch=partial(start_uncertainty, initial_uncertainty),
-        tasks=frozenset({"embedding"}),
+        needs=("vectors",),
         views=VIEWS,
     )
 

@@ -29,7 +29,7 @@ from torch.nn import functional
 from qualms.methods._batch import Batch, Moment
 from qualms.methods._contrastive import check_temperature
 from qualms.methods._headed import (
-    EmbeddingDraw,
+    Draw,
     Headed,
     Readout,
     features_of,
@@ -37,7 +37,7 @@ from qualms.methods._headed import (
     start_as_classifier,
 )
 from qualms.methods._method import Method
-from qualms.methods._plain import classes_of, summarise_embeddings, weighted_mean
+from qualms.methods._plain import classes_of, summarise, weighted_mean
 from qualms.methods._uncertain import (
     UncertainEmbedding,
     check_uncertainty,
@@ -88,7 +88,7 @@ def nivmf(
         loss=partial(_loss, draws),
         predict=_predict,
         epoch=partial(start_uncertainty, initial_uncertainty),
-        tasks=frozenset({"embedding"}),
+        needs=("vectors",),
     )
 
 
@@ -156,8 +156,8 @@ def _predict(network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
     embeddings = embed_uncertain(network, x)
     with torch.autocast(x.device.type, enabled=False):
         densities = _classes(network)(embeddings.embedding)
-    draw = EmbeddingDraw(embeddings.embedding, densities)
-    return {**summarise_embeddings([draw], task), **embeddings.arrays}
+    draw = Draw(densities, embeddings.embedding)
+    return {**summarise([draw], task), **embeddings.arrays}
 
 
 def _logits(draws: int, network: nn.Module, embeddings: UncertainEmbedding) -> Tensor:

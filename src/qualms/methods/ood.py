@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from qualms.methods._batch import Batches
 from qualms.methods._headed import (
-    EmbeddingDraw,
+    Draw,
     FittedBuffers,
     Headed,
     Readout,
@@ -48,7 +48,6 @@ from qualms.methods._plain import (
     classes_of,
     plain_head,
     summarise,
-    summarise_embeddings,
 )
 from qualms.methods._training_features import training_features
 from qualms.spec import Task
@@ -86,7 +85,7 @@ def ood(
         predict=partial(_predict, neighbours),
         after=partial(_after, principal, clip, items),
         trained_as="map",
-        tasks=frozenset({"classification", "embedding"}),
+        needs=("items classes",),
     )
 
 
@@ -131,9 +130,7 @@ def _predict(
         outputs: Tensor = _last(network)(features)
         scores = _scores(neighbours, network, features, outputs)
     named = {f"uncertainty/{name}": values for name, values in scores.items()}
-    if task.name == "classification":
-        return {**summarise([outputs], task), **named}
-    return {**summarise_embeddings([EmbeddingDraw(features, outputs)], task), **named}
+    return {**summarise([Draw(outputs, features)], task), **named}
 
 
 def _scores(

@@ -33,7 +33,7 @@ def quantile(*, alpha: float = 0.1, warmup: int = 20) -> Method:
         loss=partial(_loss, alpha, phase),
         predict=_predict,
         phase=phase,
-        tasks=frozenset({"regression"}),
+        needs=("values",),
         header={"alpha": alpha},
     )
 

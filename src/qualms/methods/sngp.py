@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from qualms.methods._batch import Batch, Batches, Moment
 from qualms.methods._headed import (
-    EmbeddingDraw,
+    Draw,
     FittedBuffers,
     Headed,
     Readout,
@@ -33,7 +33,6 @@ from qualms.methods._plain import (
     classes_of,
     likelihood_loss,
     summarise,
-    summarise_embeddings,
 )
 from qualms.networks.resnet34_ddu import bound_convolution
 from qualms.spec import Task
@@ -89,7 +88,7 @@ def sngp(
         predict=_predict,
         epoch=_epoch,
         after=_after,
-        tasks=frozenset({"classification", "embedding"}),
+        needs=("items classes",),
         header={"draws": "models"},
     )
 
@@ -232,10 +231,7 @@ def _predict(network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
         variance = (phi @ factor).square().sum(1)
         outputs = mean_field(process.linear(phi), variance)
     uncertainty = {"uncertainty/variance": variance}
-    if task.name == "classification":
-        return {**summarise([outputs], task), **uncertainty}
-    draw = EmbeddingDraw(embedding, outputs)
-    return {**summarise_embeddings([draw], task), **uncertainty}
+    return {**summarise([Draw(outputs, embedding)], task), **uncertainty}
 
 
 def _process(network: nn.Module) -> RandomFeatures:

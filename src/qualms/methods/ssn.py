@@ -40,6 +40,7 @@ from qualms.methods._batch import Batch, Moment
 from qualms.methods._headed import Headed, Readout, headed
 from qualms.methods._method import Method
 from qualms.methods._plain import plain_head, summarise, weighted_mean
+from qualms.shelf import traits
 from qualms.spec import Task
 
 _TOGETHER = 5
@@ -94,7 +95,7 @@ def ssn(
 
     def predict(network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
         drawn = _in_parts(gaussian(network(x), task), draws)
-        shape = (len(x), -1, *x.shape[2:]) if task.name == "segmentation" else None
+        shape = (len(x), -1, *x.shape[2:]) if "pixels" in traits(task.name) else None
         logits = (draw.reshape(shape or draw.shape) for draw in drawn)
         return _checked(summarise(logits, task))
 
@@ -103,7 +104,7 @@ def ssn(
         loss=loss,
         predict=predict,
         phase=lambda epoch: "correlated" if epoch >= mean_epochs else "independent",
-        tasks=frozenset({"classification", "segmentation"}),
+        needs=("probabilities",),
         header={"draws": "labels"},
     )
 

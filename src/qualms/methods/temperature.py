@@ -30,7 +30,7 @@ def temperature() -> Method:
         predict=_predict,
         calibrate=_calibrate,
         trained_as="map",
-        tasks=frozenset({"classification", "segmentation"}),
+        needs=("probabilities",),
     )
 
 

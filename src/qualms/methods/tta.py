@@ -20,9 +20,9 @@ from typing import Literal, NamedTuple, get_args
 import torch
 from torch import Tensor, nn
 
-from qualms.methods._headed import EmbeddingDraw, embed, headed
+from qualms.methods._headed import Draw
 from qualms.methods._method import Method
-from qualms.methods._plain import summarise, summarise_embeddings
+from qualms.methods._plain import one_pass, summarise
 from qualms.spec import Task
 
 Flips = Literal["all", "horizontal", "none"]
@@ -66,9 +66,7 @@ def _predict(
     task: Task,
 ) -> dict[str, Tensor]:
     views = _views(x, _flipped_axes(flips, x.ndim - 2), noise)
-    if task.name == "embedding":
-        return summarise_embeddings((_embedding(network, v) for v in views), task)
-    return summarise((_outputs(network, view) for view in views), task)
+    return summarise((_draw(network, view, task) for view in views), task)
 
 
 def _flipped_axes(flips: Flips | None, space: int) -> list[tuple[int, ...]]:
@@ -95,11 +93,7 @@ def _views(
     yield from (_View(noisy.flip(axes) if axes else noisy, axes) for axes in flipped)
 
 
-def _outputs(network: nn.Module, view: _View) -> Tensor:
-    outputs: Tensor = network(view.x)
-    back = view.axes if outputs.ndim == view.x.ndim else ()
-    return outputs.flip(back) if back else outputs
-
-
-def _embedding(network: nn.Module, view: _View) -> EmbeddingDraw:
-    return embed(headed(network), view.x)
+def _draw(network: nn.Module, view: _View, task: Task) -> Draw:
+    draw = one_pass(network, view.x, task)
+    back = view.axes if draw.outputs.ndim == view.x.ndim else ()
+    return draw._replace(outputs=draw.outputs.flip(back)) if back else draw

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qualms.labels import Label
-from qualms.spec import Part, TaskName
+from qualms.spec import Part
 from qualms.study._data import Selection, Variant
 from qualms.study._plan import RunPlan
 from qualms.study._rows import GUEST, Config, Range, TableRow, named
@@ -91,7 +91,7 @@ class Benchmark:
     version: int
     title: str
     paper: str
-    task: TaskName
+    task: str
     rows: tuple[TableRow, ...]
     presets: Mapping[str, Preset]
     published: Path | None = None

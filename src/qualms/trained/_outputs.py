@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from qualms.spec import TaskName
 from qualms.trained._regions import separate_regions
 from qualms.wording import suggest
 
@@ -39,7 +38,7 @@ _FLAT = 2
 class OutputReader:
     """Reader of the values that a model returns."""
 
-    task: TaskName
+    task: str
     form: str
     """One of `CLASS_FORMS`, `VALUE_FORMS` or `EMBEDDING_FORMS`."""
     explicit: bool

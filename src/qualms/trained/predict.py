@@ -21,7 +21,7 @@ from qualms.predictions import (
     read,
     write,
 )
-from qualms.spec import Task, TaskName
+from qualms.spec import Task
 from qualms.trained._backbone import TrainedBackbone, make_backbone
 from qualms.trained._batches import ItemBatch, ItemLoader, Unpack, as_loader
 from qualms.trained._outputs import CLASS_FORMS, OutputReader, make_reader
@@ -316,7 +316,7 @@ def _check_embeds(task: Task, backbone: TrainedBackbone) -> None:
 
 def _task(reader: OutputReader, outputs: Tensor, x: Tensor, ignore: int | None) -> Task:
     """Return the task of a model with `outputs` (B, K, *space)."""
-    name: TaskName = reader.task
+    name = reader.task
     if ignore is not None and name != "segmentation":
         raise ValueError(f"ignore is for segmentation, and this task is {name}")
     has_classes = reader.form in CLASS_FORMS

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from qualms.datasets import Dataset, Split
+from qualms.shelf import tasks_with
 from qualms.training._error import TrainingError
 from qualms.training._raters import RaterDraw
 from qualms.training._splits import LoadedSplit, RawItems, empty_like
@@ -135,7 +136,7 @@ def make_weights(
     task, balance = dataset.task, options.objective.class_weights
     if balance == "none":
         return None
-    if task.name != "classification" or task.classes is None:
+    if task.name not in tasks_with("items probabilities") or task.classes is None:
         raise TrainingError(
             f"class_weights={balance!r} is for classification, and"
             f" {dataset.name!r} is {task.name}; leave it out"

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.predictions import Maps, Predictions, pool
+from qualms.shelf import traits
 from qualms.training._error import TrainingError
 from qualms.wording import suggest
 
@@ -99,9 +100,9 @@ def most_uncertain(
     """
     runs = candidates.predictions(candidates.split)
     _check_items(candidates, runs)
-    if uncertainty is not None or runs[0].task == "embedding":
+    if uncertainty is not None or "vectors" in traits(runs[0].task):
         value = _array_mean(runs, uncertainty)
-    elif runs[0].task == "segmentation":
+    elif "pixels" in traits(runs[0].task):
         value = _of_maps(pool(runs), measure, aggregation, candidates)
     else:
         value = _of_items(pool(runs), measure)
@@ -225,7 +226,7 @@ def _of_items(pooled: Predictions, measure: str) -> Values:
     from qualms.scores import decompose
 
     _check_measure(measure)
-    if pooled.task == "regression":
+    if "values" in traits(pooled.task):
         return _variance(pooled, measure)
     probs = _array(pooled, "probs")
     if measure == "MSR":

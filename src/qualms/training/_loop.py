@@ -14,6 +14,7 @@ from torch import Tensor
 
 from qualms.methods import Moment
 from qualms.runs import is_stored, predictions_folder
+from qualms.shelf import traits
 from qualms.training._error import TrainingError, writing
 from qualms.training._optimiser import EpochSteps, step_rates
 from qualms.training._provenance import finish, header
@@ -209,6 +210,6 @@ def _predict(run: Run, split: str) -> Pace:
     predictor, items = run.predictor_of(split)
     with writing(run.folder):
         write_split(path, predictor, items, header(run, split))
-    if splits.dataset.task.name != "embedding":
+    if "vectors" not in traits(splits.dataset.task.name):
         return {}
     return pace_of(run.predictor, splits[split])

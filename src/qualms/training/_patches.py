@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from qualms.datasets import Split
 from qualms.methods import margins, window_starts
+from qualms.shelf import traits
 from qualms.spec import Task
 from qualms.training._error import TrainingError
 
@@ -56,7 +57,7 @@ def patch_rule(options: "Training", task: Task) -> PatchRule | None:
     side = options.patches.patch
     if not side:
         return None
-    if task.name != "segmentation":
+    if "pixels" not in traits(task.name):
         raise TrainingError(
             f"patch={side} is for segmentation, and this is {task.name}; leave it out"
         )

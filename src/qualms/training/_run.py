@@ -184,7 +184,7 @@ class Run:
         if self.data.task != splits.dataset.task:
             return False
         rule = RULES[self.options.selection.select_by]
-        return splits.has("val") or rule.task != "embedding"
+        return splits.has("val") or not rule.retrieves
 
     def splits_of_rule(self, rule: str) -> tuple[str, ...]:
         """Return the splits by which `rule` chooses an epoch."""

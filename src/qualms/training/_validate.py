@@ -86,7 +86,7 @@ def validation_predictions(
     selection: EpochSelection, predictor: Predictor, items: LoadedSplit
 ) -> PredictedSplit | RetrievedSplit:
     """Return what rules like that of `selection` score: predictions with all draws."""
-    if RULES[selection.select_by].task == "embedding":
+    if RULES[selection.select_by].retrieves:
         return _retrieved(predictor, items, selection.select_uncertainty)
     return _predicted(predictor, items)
 

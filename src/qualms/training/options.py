@@ -19,6 +19,7 @@ from typing import (
 )
 
 from qualms.methods import Blend, Loss
+from qualms.shelf import tasks_with, traits
 from qualms.training.selection import RULES
 from qualms.wording import suggest
 
@@ -319,41 +320,37 @@ def task_refusal(options: Training, task: str, *, data: str = "this") -> str:
         task: The name of what is trained.
         data: What the sentence calls the data.
     """
-    objective, rule = options.objective, RULES[options.selection.select_by]
-    selects = rule.score is not None and task != "embedding" and rule.task != task
-    of_classes = task in ("classification", "embedding")
-    wrong = {
+    objective, by = options.objective, options.selection.select_by
+    # Of an embedding with classes, `check_selection` decides.
+    chosen = RULES[by].tasks if "vectors" not in traits(task) else (task,)
+    asked = {
         f"patch={options.patches.patch}": (
-            bool(options.patches.patch) and task != "segmentation",
-            "segmentation",
+            bool(options.patches.patch),
+            tasks_with("pixels"),
             "leave it out",
         ),
         f"loss={objective.loss!r}": (
-            objective.loss != "likelihood" and task != "segmentation",
-            "segmentation",
+            objective.loss != "likelihood",
+            tasks_with("pixels"),
             "train with loss='likelihood'",
         ),
         "crop_pass=true": (
-            options.output.crop_pass and task != "embedding",
-            "embeddings",
+            options.output.crop_pass,
+            tasks_with("vectors"),
             "leave it out",
         ),
         f"class_weights={objective.class_weights!r}": (
-            objective.class_weights != "none" and not of_classes,
-            "classification",
+            objective.class_weights != "none",
+            tasks_with("items classes"),
             "leave it out",
         ),
-        f"select_by={options.selection.select_by!r}": (
-            selects,
-            rule.task,
-            "select by 'val_loss'",
-        ),
+        f"select_by={by!r}": (True, chosen, "select by 'val_loss'"),
     }
     return next(
         (
-            f"{option} is for {served}, and {data} is {task}; {remedy}"
-            for option, (unfit, served, remedy) in wrong.items()
-            if unfit
+            f"{option} is for {' and '.join(served)}, and {data} is {task}; {remedy}"
+            for option, (is_set, served, remedy) in asked.items()
+            if is_set and task not in served
         ),
         "",
     )

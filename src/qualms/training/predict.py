@@ -20,10 +20,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from qualms.datasets import Split
-from qualms.methods import Method, Windows, through_windows
+from qualms.methods import Method, Windows, learning_of, through_windows
 from qualms.predictions import Grid, Header, Maps, SegmentationWriter, array_field
 from qualms.predictions import write as write_predictions
 from qualms.runs import PACE, split_stem
+from qualms.shelf import tasks_with, traits
 from qualms.spec import Task, parse_corrupted, parse_split
 from qualms.training._error import TrainingError
 from qualms.training._inputs import Inputs, check_readable
@@ -36,13 +37,6 @@ _COPIED = ("group", "cluster", "shifted", "target_probs", "votes", "upstream")
 """Arrays of a split that are copied to its predictions."""
 _COPIED_AS_EXTRA = ("ambiguity",)
 """Arrays of simulated items that the schema does not name."""
-_NEEDED = {
-    "classification": (("probs", "prob"),),
-    "regression": (("mean", "lower"),),
-    "embedding": (("embedding",),),
-    "segmentation": (("mean_probs",), ("expected_entropy",), ("draw_labels",)),
-}
-"""Arrays that `predict` must return, by task; of alternatives one is enough."""
 _OWN = "uncertainty/"
 """Prefix of the names of uncertainties."""
 _STORED = (torch.float32, torch.float64)
@@ -184,8 +178,8 @@ def check_predictable(split: str, splits: Splits, inputs: Inputs) -> None:
     of = name if name in dataset.splits else dataset.subsets[name].of
     check_readable(inputs, dataset.splits[of], split)
     tasks = {task.name}
-    if task.name == "embedding":  # embeds any images, whatever their classes are
-        tasks.add("classification")
+    if "vectors" in traits(task.name):  # embeds any images, whatever their classes are
+        tasks.update(tasks_with("items classes"))
     elif dataset.task.classes != task.classes:
         raise TrainingError(
             f"the network tells {task.classes} classes apart, and {split!r} has"
@@ -200,7 +194,7 @@ def check_predictable(split: str, splits: Splits, inputs: Inputs) -> None:
 
 def split_path(folder: Path, split: str, task: Task) -> Path:
     """Return the path of the predictions of `split`; a folder for segmentation."""
-    ending = "" if task.name == "segmentation" else ".safetensors"
+    ending = "" if "pixels" in traits(task.name) else ".safetensors"
     stem = split_stem(folder, split)
     return stem.with_name(stem.name + ending)
 
@@ -210,7 +204,7 @@ def write_split(
 ) -> None:
     """Predict `items` and write the predictions to `path`."""
     path.parent.mkdir(exist_ok=True)
-    if predictor.task.name == "segmentation":
+    if "pixels" in traits(predictor.task.name):
         _write_maps(path, predictor, items, header)
         return
     arrays = predictor(items) | _copied(items.split, predictor.task)
@@ -271,29 +265,28 @@ def _copied(split: Split, task: Task) -> Arrays:
 
 def check_returned(returned: Mapping[str, Any], task: Task) -> None:
     """Raise unless `predict` of a method returned the arrays that the task needs."""
-    needed = _NEEDED[task.name]
+    needed = learning_of(task).needed
     arrays = returned if isinstance(returned, Mapping) else {}
     if all(any(name in arrays for name in names) for names in needed):
-        if task.name == "segmentation":
-            _check_map_names(arrays)
+        if "pixels" in traits(task.name):
+            _check_map_names(arrays, task)
         return
     # Users write methods of their own, so `returned` may be anything.
     arrays_text = ", ".join(map(repr, arrays)) or f"a {type(returned).__name__}"
     *first, last = [" or ".join(map(repr, names)) for names in needed]
-    use = "summarise_embeddings" if task.name == "embedding" else "summarise"
     raise TrainingError(
         f"predict of a method must return {', '.join(first)}{' and ' * bool(first)}"
-        f"{last} for {task.name}, got {arrays_text}; use {use}(draws, task)"
+        f"{last} for {task.name}, got {arrays_text}; use summarise(draws, task)"
     )
 
 
-def _check_map_names(names: Iterable[str]) -> None:
+def _check_map_names(names: Iterable[str], task: Task) -> None:
     """Raise if an array would be lost: arrays of maps are not looked up by name."""
-    known = [name for names in _NEEDED["segmentation"] for name in names]
+    known = [name for names in learning_of(task).needed for name in names]
     for name in names:
         if name not in known and not name.startswith(_OWN):
             raise TrainingError(
-                f"predict gave an array {name!r}, which segmentation predictions do"
+                f"predict gave an array {name!r}, which {task.name} predictions do"
                 f" not have; uncertainties of your own are called '{_OWN}<name>',"
                 " (B, *space) or (B,)"
             )

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.datasets import Dataset
+from qualms.shelf import tasks_with
 from qualms.training._error import TrainingError
 from qualms.training._splits import Splits
 
@@ -49,16 +50,29 @@ LEAST_RECALL = 0.1
 """R@1 from which on an epoch counts for "val_r_auroc" (Kirchhof et al., 2023)."""
 
 
+_RETRIEVAL = "vectors"
+
+
 class SelectionRule(NamedTuple):
     """A value of `select_by`."""
 
     splits: tuple[str, ...] = ()
-    """Splits that the rule looks at; for "embedding" the run names them."""
+    """Splits that the rule looks at; for retrieval the run names them."""
     score: Callable[..., float] | None = None
     """Function of the `PredictedSplit` of each split, larger is better; None for rules
     that need no predictions."""
-    task: str = "classification"
-    """Task that the rule is for, if it needs predictions."""
+    needs: str = "items probabilities"
+    """Traits of a task whose predictions the rule can read, if it needs any."""
+
+    @property
+    def retrieves(self) -> bool:
+        """True if the rule looks at neighbours among embeddings."""
+        return self.needs == _RETRIEVAL
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Tasks that the rule is for."""
+        return tasks_with(self.needs) if self.score else tasks_with()
 
     @property
     def needs_shifted(self) -> bool:
@@ -70,23 +84,23 @@ def score_alike(rule: str, other: str) -> bool:
     """Return whether two rules score predictions of the same kind."""
     first, second = RULES[rule], RULES[other]
     scored = first.score is not None and second.score is not None
-    return scored and first.task == second.task
+    return scored and first.needs == second.needs
 
 
 def check_selection(options: "EpochSelection", splits: Splits) -> None:
     """Raise unless the datasets have the items and classes that the rule needs."""
     by, dataset = options.select_by, splits.dataset
     rule, task = RULES[by], dataset.task
-    if options.select_on and rule.task != "embedding":
+    if options.select_on and not rule.retrieves:
         raise TrainingError(
             f"select_on={list(options.select_on)} is for rules by retrieval, and"
             f" select_by={by!r} looks at {', '.join(rule.splits) or 'no split'}; leave"
             " it out"
         )
-    if rule.score is not None and task.name != rule.task:
+    if task.name not in rule.tasks:
         raise TrainingError(
-            f"select_by={by!r} is for {rule.task}, and {dataset.name!r} is"
-            f" {task.name}; select by 'val_loss'"
+            f"select_by={by!r} is for {' and '.join(rule.tasks)}, and"
+            f" {dataset.name!r} is {task.name}; select by 'val_loss'"
         )
     for split in selection_splits(options, splits):
         if not splits.has(split):
@@ -105,7 +119,7 @@ def selection_splits(options: "EpochSelection", splits: Splits) -> tuple[str, ..
     `val` of every further dataset, except datasets with the votes of people.
     """
     rule = RULES[options.select_by]
-    if rule.task != "embedding":
+    if not rule.retrieves:
         return rule.splits
     if options.select_on:
         return options.select_on
@@ -139,7 +153,7 @@ def stated_uncertainty(arrays: Mapping[str, Any], name: str = "") -> Any:
         raise TrainingError(
             f"predict of a method must return an array '{_UNCERTAINTY}<name>' for"
             f" embedding, got {', '.join(map(repr, arrays))}; use"
-            " summarise_embeddings(draws, task)"
+            " summarise(draws, task)"
         )
     if name and name not in keys:
         raise TrainingError(
@@ -154,7 +168,7 @@ def predicted_split(
     by: str, arrays: Mapping[str, NDArray[Any]], uncertainty: str = ""
 ) -> PredictedSplit | RetrievedSplit:
     """Return what the rule `by` needs of a file of predictions."""
-    if RULES[by].task != "embedding":
+    if not RULES[by].retrieves:
         return PredictedSplit(arrays["probs"], arrays["target"])
     from qualms.scores import retrieval_hits
 
@@ -257,8 +271,8 @@ RULES: Mapping[str, SelectionRule] = {
     "val_auroc": SelectionRule(("val",), _auroc),
     "val_referral": SelectionRule(_JOINT, _referral),
     "val_referral_kept": SelectionRule(_JOINT, _referral_kept),
-    "val_r_auroc": SelectionRule((), _r_auroc, "embedding"),
-    "val_recall": SelectionRule((), _recall, "embedding"),
+    "val_r_auroc": SelectionRule((), _r_auroc, _RETRIEVAL),
+    "val_recall": SelectionRule((), _recall, _RETRIEVAL),
 }
 """Every value of `select_by`: the last epoch, or the best by a score on `val` (and
 `val/shifted`), or on validation splits of further datasets."""

@@ -13,21 +13,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from qualms.methods import Batch, Batches, Method, Moment
+from qualms.methods import Batch, Batches, Method, Moment, learning_of
 from qualms.networks import make_network
-from qualms.spec import Part, Task, TaskName
+from qualms.shelf import traits
+from qualms.spec import Part, Task
 from qualms.training._error import TrainingError
 from qualms.training.predict import check_returned, item_axis
 from qualms.wording import error_words
 
 ITEMS, BATCH, SIDE = 48, 16, 16
 RATE = 0.01
-TASKS: Mapping[TaskName, Task] = {
-    "classification": Task(name="classification", classes=3),
-    "regression": Task(name="regression"),
-    "segmentation": Task(name="segmentation", classes=3, ignore=255),
-    "embedding": Task(name="embedding", classes=3),
-}
 _DENSE = Part(name="unet", options={"space": 2, "width": 4, "levels": 1})
 _WHOLE = Part(name="resnet_small", options={"width": 4, "blocks": [1, 1]})
 
@@ -44,7 +39,7 @@ class MethodTrial(NamedTuple):
 
 
 def try_method(
-    method: Method, task: TaskName, *, epochs: int = 1, seed: int = 0
+    method: Method, task: str, *, epochs: int = 1, seed: int = 0
 ) -> MethodTrial:
     """Train a tiny network by a method on made-up items of a task, and predict them.
 
@@ -56,7 +51,8 @@ def try_method(
         raise TrainingError(
             f"the method is for {', '.join(sorted(method.tasks))}, and not for {task}"
         )
-    about, (x, target) = TASKS[task], _items(TASKS[task])
+    about = learning_of(Task(name=task)).example
+    x, target = _items(about)
 
     def batches() -> Iterator[Batch]:
         for start in range(0, ITEMS, BATCH):
@@ -65,7 +61,7 @@ def try_method(
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        part = _DENSE if task == "segmentation" else _WHOLE
+        part = _DENSE if "pixels" in traits(task) else _WHOLE
         backbone = make_network(part, channels=1)
         with _naming("build", task):
             network = method.build(backbone, about)
@@ -147,18 +143,12 @@ def _items(task: Task) -> tuple[Tensor, Tensor]:
     level = torch.rand(ITEMS, generator=generator)
     noise = torch.randn(ITEMS, 1, SIDE, SIDE, generator=generator)
     x = level.view(-1, 1, 1, 1) + 0.3 * noise
-    if task.name == "regression":
-        return x, 10 * level + 5
-    if task.name != "segmentation":
-        return x, (3 * level).long()
-    target = (x[:, 0] > 0.3).long() + (x[:, 0] > 0.7).long()
-    target[:, 0] = task.ignore or 0
-    return x, target
+    return x, learning_of(task).example_target(x, level)
 
 
 def _checked(name: str, part: Tensor, task: Task) -> NDArray[Any]:
     """Return an array of predictions; raise unless it is of all items, and finite."""
-    maps = task.name == "segmentation"
+    maps = "pixels" in traits(task.name)
     axis = int(name == "draw_labels") if maps else item_axis(task, name, part)
     array = part.detach().cpu().numpy()
     if array.shape[axis] != ITEMS:

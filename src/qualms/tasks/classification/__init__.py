@@ -1,0 +1,3 @@
+"""Classification: one class of several for each item."""
+
+TRAITS = frozenset({"items", "classes", "probabilities"})

@@ -1,0 +1,3 @@
+"""Embedding: a vector for each item, whose neighbours are of its class."""
+
+TRAITS = frozenset({"items", "classes", "vectors"})

@@ -1,0 +1,3 @@
+"""Regression: one number for each item."""
+
+TRAITS = frozenset({"items", "values"})
