@@ -68,7 +68,7 @@ def tiny(*, channels: int, width: int = 4) -> Tiny:
 
 def plainest() -> Method:
     """The plain network under another name."""
-    return Method(tasks=frozenset({"classification"}))
+    return Method(needs=("items probabilities",))
 
 
 def my_study() -> Benchmark:
