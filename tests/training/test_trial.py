@@ -9,7 +9,7 @@ import torch
 from qualms.methods import Method, summarise
 from qualms.shelf import find, names
 from qualms.training import TrainingError
-from qualms.training.trial import ITEMS, TASKS, try_method
+from qualms.training.trial import ITEMS, try_method
 
 CASES = [
     (name, task) for name in names("methods") for task in find("methods", name)().tasks
@@ -28,7 +28,7 @@ def test_every_method_of_the_package_learns(name, task):
     assert learns(find("methods", name)(), task)
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", names("tasks"))
 def test_the_plain_network_learns_every_task_the_same_way_each_time(task):
     before = torch.get_rng_state()
     assert learns(Method(), task)
