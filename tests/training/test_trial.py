@@ -62,7 +62,7 @@ def raises(*_):
         ({"predict": few}, f"must give 'probs' for each of {ITEMS} items"),
         ({"predict": lambda *_: {}}, "must return 'probs' or 'prob'"),
         ({"predict": nans}, "probs' for each|must give finite numbers"),
-        ({"tasks": frozenset({"regression"})}, "is for regression, and not for"),
+        ({"needs": ("values",)}, "is for regression, and not for"),
     ],
 )
 def test_what_fails_is_named(hooks, said):

@@ -6,7 +6,7 @@ from qualms.datasets import Dataset, open_dataset
 from qualms.launch.data import RequiredDataset, data_key
 from qualms.launch.progress import run_text
 from qualms.shelf import find, outside_parts
-from qualms.spec import Part, RunSpec, TaskName
+from qualms.spec import Part, RunSpec
 from qualms.wording import plural
 
 MOST = 60
@@ -47,7 +47,7 @@ def check_runs(
     return tuple(_unchecked(unique, openable))
 
 
-def try_methods(methods: Iterable[tuple[TaskName, Part]]) -> None:
+def try_methods(methods: Iterable[tuple[str, Part]]) -> None:
     """Raise if a method of a user's own fails on made-up items of its task.
 
     Raises:
