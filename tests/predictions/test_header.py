@@ -10,7 +10,7 @@ from predictions import made
 from qualms.predictions import FORMAT, Header, PredictionsError, build, read, write
 
 REFUSED = [
-    ("task", "clasification", "one of classification, regression, embedding"),
+    ("task", "clasification", "one of classification, embedding, regression"),
     ("dataset", 3, "text or null"),
     ("split", ["test"], "text or null"),
     ("seed", "three", "a whole number or null"),

@@ -14,7 +14,7 @@ from qualms.predictions._array_file import (
     stored_columns,
 )
 from qualms.predictions._errors import PredictionsError
-from qualms.predictions._facts import facts
+from qualms.predictions._facts import class_facts, facts
 from qualms.predictions._files import (
     Paths,
     build,
@@ -25,7 +25,12 @@ from qualms.predictions._files import (
 from qualms.predictions._folder_writer import SegmentationWriter
 from qualms.predictions._header import FORMAT, Header
 from qualms.predictions._hugging_face import HuggingFaceDataset
-from qualms.predictions._lengths import LENGTH_TAKEN, inverse_norm
+from qualms.predictions._lengths import (
+    INVERSE_NORM,
+    LENGTH_TAKEN,
+    inverse_norm,
+    length_notes,
+)
 from qualms.predictions._names import NO_TARGET
 from qualms.predictions._order import in_order_of
 from qualms.predictions._pairing import Pairing, pairing, same_items
@@ -44,15 +49,16 @@ from qualms.predictions._record import (
     are_on_disk,
     join_maps,
 )
-from qualms.predictions._schema import array_field
-from qualms.predictions._segmentation import check_entropies
+from qualms.predictions._segmentation import check_entropies, entropy_excess
 from qualms.predictions._stated import STATED, Background, background_of, with_stated
 from qualms.predictions._tables import Frame
 from qualms.predictions._text_table import as_floats
+from qualms.predictions.schema import array_field
 
 __all__ = [
     "ARRAY_FILES",
     "FORMAT",
+    "INVERSE_NORM",
     "LENGTH_TAKEN",
     "NO_TARGET",
     "STATED",
@@ -79,10 +85,13 @@ __all__ = [
     "build",
     "check_destination",
     "check_entropies",
+    "class_facts",
+    "entropy_excess",
     "facts",
     "in_order_of",
     "inverse_norm",
     "join_maps",
+    "length_notes",
     "pairing",
     "pool",
     "read",

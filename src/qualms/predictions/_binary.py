@@ -27,8 +27,8 @@ from qualms.predictions._header import Header, dumps, loads
 from qualms.predictions._limits import refuse_unpacking, refuse_wide_text
 from qualms.predictions._normal import RawArrays
 from qualms.predictions._opened import OpenedFile
-from qualms.predictions._schema import is_array_name
 from qualms.predictions._values import text_array, where_in
+from qualms.predictions.schema import is_array_name
 
 _NPZ_HEADER = "a 0-d string array 'header' (JSON)"
 _SAFETENSORS_HEADER = "the metadata under 'header' (JSON)"

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from qualms.predictions._errors import PredictionsError, listed
 from qualms.predictions._header import Header
-from qualms.predictions._schema import Field
+from qualms.predictions.schema import Field
 from qualms.wording import suggest
 
 

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from qualms.predictions._errors import PredictionsError, parsing, shortened
 from qualms.predictions._normal import RawArrays
 from qualms.predictions._opened import OpenedFile
-from qualms.predictions._schema import Kind
 from qualms.predictions._tables import (
     field_of,
     kinds_of,
@@ -23,6 +22,7 @@ from qualms.predictions._tables import (
 )
 from qualms.predictions._text_table import as_floats, table_rows
 from qualms.predictions._values import text_array
+from qualms.predictions.schema import Kind
 from qualms.results import harmless, unquoted
 from qualms.wording import plural
 

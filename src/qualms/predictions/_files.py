@@ -37,7 +37,6 @@ from qualms.predictions._normal import RawArrays, ReadOptions, normal_form
 from qualms.predictions._opened import OpenedFile, opened, refuse_pipe
 from qualms.predictions._reader import Reader, read_foreign, reader_of
 from qualms.predictions._record import Predictions
-from qualms.predictions._schema import is_array_name
 from qualms.predictions._segmentation import maps_in_memory, segmentation_form
 from qualms.predictions._sidecar import write_table
 from qualms.predictions._tables import (
@@ -48,6 +47,7 @@ from qualms.predictions._tables import (
     table_arrays,
     write_parquet_table,
 )
+from qualms.predictions.schema import is_array_name, schemas
 from qualms.wording import in_one_line, suggest
 
 _SOURCE = "arrays"
@@ -197,7 +197,7 @@ def check_destination(path: str | PathLike[str], *, task: str) -> None:
                 f"there is no folder {destination.parent}; make it first, or choose"
                 " another"
             )
-        if task == "segmentation":
+        if task is not None and schemas()[task].folder:
             refuse_replacing(destination)
         elif destination.suffix:
             _file_kind(destination, "choose one of these")

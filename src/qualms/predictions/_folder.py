@@ -32,6 +32,7 @@ from qualms.predictions._normal import RawArrays, ReadOptions
 from qualms.predictions._opened import FileVersion, file_state, opened
 from qualms.predictions._record import LazyMaps, Maps, Predictions
 from qualms.predictions._segmentation import ItemMaps, segmentation_form
+from qualms.predictions.schema import folder_task
 from qualms.wording import suggest
 
 _READERS = {".safetensors": read_safetensors, ".npz": read_npz}
@@ -73,7 +74,7 @@ def read_folder(folder: Path, options: ReadOptions) -> Predictions:
     maps = ItemMaps(partial(_open, entries), partial(_most_draws, entries))
     predictions = segmentation_form(raw, maps, options, str(folder))
     # Only the first item is checked: the others are read on access.
-    notes += ignored_notes("segmentation", _unknown_arrays(entries[0]))
+    notes += ignored_notes(folder_task(), _unknown_arrays(entries[0]))
     return replace(predictions, notes=(*predictions.notes, *notes))
 
 
@@ -182,9 +183,9 @@ def _unknown(
 
 
 def _family_hint(key: str, entry: Mapping[str, Any]) -> str:
-    if "file" not in entry or OWN[:-1] not in spelling_hint("segmentation", key):
+    if "file" not in entry or OWN[:-1] not in spelling_hint(folder_task(), key):
         return ""
-    return spelling_hint("segmentation", key)
+    return spelling_hint(folder_task(), key)
 
 
 def _own(key: str, entry: Mapping[str, Any]) -> bool:

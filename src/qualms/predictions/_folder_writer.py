@@ -28,6 +28,7 @@ from qualms.predictions._header import Header, as_header, as_json, parse_header
 from qualms.predictions._item_maps import OWN, check_maps, form_of, stored_arrays
 from qualms.predictions._record import Maps, Predictions
 from qualms.predictions._segmentation import form_of_header
+from qualms.predictions.schema import folder_task
 from qualms.progress import counting
 
 _FILES = (".safetensors", ".npz")
@@ -175,12 +176,12 @@ class SegmentationWriter:
 
 def _segmentation_header(fields: Header | Mapping[str, Any] | None) -> Header:
     header = parse_header(as_header(fields), strict=True).header
-    if header.task not in (None, "segmentation"):
+    if header.task not in (None, folder_task()):
         raise PredictionsError(
             f"header 'task' must be 'segmentation' here, got '{header.task}'; leave it "
             "out"
         )
-    return replace(header, task="segmentation")
+    return replace(header, task=folder_task())
 
 
 def refuse_replacing(folder: Path) -> None:

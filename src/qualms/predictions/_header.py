@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from qualms.predictions._errors import PredictionsError, listed, said_by, shortened
-from qualms.predictions._schema import TASKS
+from qualms.shelf import names
 from qualms.wording import suggest
 
 FORMAT = 1
@@ -339,8 +339,8 @@ _TEXT: _Check = (_text, "text or null")
 _CHECKS: dict[str, _Check] = {
     "format": (lambda v: _whole(v) and v >= 1, "a whole number from 1 on"),
     "task": (
-        lambda v: v is None or v in tuple(TASKS),
-        f"one of {', '.join(TASKS)}, or null",
+        lambda v: v is None or v in tuple(names("tasks")),
+        f"one of {', '.join(names('tasks'))}, or null",
     ),
     "benchmark": _TEXT,
     "dataset": _TEXT,

@@ -19,6 +19,7 @@ from qualms.predictions._names import spelling_hint
 from qualms.predictions._probabilities import checked_probs, unit_interval
 from qualms.predictions._record import Grid, Maps
 from qualms.predictions._values import as_numbers, finite_span, to_bytes, where_in
+from qualms.predictions.schema import folder_task
 from qualms.wording import plural, suggest
 
 NEEDED = ("mean_probs", "expected_entropy", "draw_labels")
@@ -178,7 +179,7 @@ def _refuse_misspelt(names: Collection[str]) -> None:
         if is_map_name(name):
             continue
         hint = suggest(name, absent, cutoff=0.8) if len(name) < 40 else ""
-        if OWN[:-1] in (family := spelling_hint("segmentation", name)):
+        if OWN[:-1] in (family := spelling_hint(folder_task(), name)):
             hint = family
         if name in _LABELS and "raters" in absent:
             hint = " The labels are called 'raters' here, (R, space)."

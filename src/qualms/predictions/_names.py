@@ -6,24 +6,23 @@ from difflib import get_close_matches
 from functools import lru_cache
 
 from qualms.predictions._errors import PredictionsError, listed, shortened
-from qualms.predictions._schema import (
+from qualms.predictions.schema import (
     SYNONYMS,
-    TASKS,
     Field,
     array_field,
+    folder_task,
     is_array_name,
+    schemas,
 )
+from qualms.shelf import traits
 from qualms.wording import cluster_hint, suggest
 
 # Similarity above which one name is taken for a misspelling of another.
 _CLOSE = 0.8
 # Similarity above which a name is suggested for an array that would be lost.
 _CLOSEST = 0.5
-# Arrays that have another name in another task.
-_COUNTERPART = {
-    ("classification", "select/"): "uncertainty/",
-    ("embedding", "select/"): "uncertainty/",
-}
+# Scores that select items, and what they are called in tasks without them.
+_SELECTS, _OWN = "select/", "uncertainty/"
 # Names that other programs give to the column with the probability of a class.
 _NUMBERED_PROB = re.compile(r"(?:p|proba|class|softmax)_?([0-9]{1,6})")
 _FINDING = re.compile(r"(?:target|label|y_true)_[0-9]{1,6}")
@@ -50,7 +49,9 @@ def settle_task(
     if len(tasks) == 1:
         return tasks[0]
     if tasks:
-        shown = listed(sorted({m for t in tasks for m in TASKS[t].marks} & set(names)))
+        shown = listed(
+            sorted({m for t in tasks for m in schemas()[t].marks} & set(names))
+        )
         raise PredictionsError(
             f"the arrays {shown} fit more than one task ({', '.join(tasks)}); say"
             " which with --task (task=...)"
@@ -60,7 +61,7 @@ def settle_task(
 
 def matching_tasks(names: Collection[str]) -> list[str]:
     """Return the tasks that one of the arrays is specific to."""
-    return [task for task, about in TASKS.items() if set(about.marks) & set(names)]
+    return [task for task, about in schemas().items() if set(about.marks) & set(names)]
 
 
 def check_names(
@@ -72,7 +73,7 @@ def check_names(
     """
     unknown = [name for name in names if array_field(task, name) is None]
     findings = [name for name in unknown if _FINDING.fullmatch(name)]
-    if len(findings) > 1 and task == "classification" and "target" not in names:
+    if len(findings) > 1 and "probabilities" in traits(task) and "target" not in names:
         columns = f"{findings[0]} to {findings[-1]}"
         raise PredictionsError(SEVERAL_FINDINGS.format(columns, len(findings)))
     for name in unknown:
@@ -86,7 +87,7 @@ def check_names(
 
 def _check_combination(task: str, names: Collection[str]) -> None:
     """Raise if an array is missing, or two arrays hold the same thing."""
-    schema, present = TASKS[task], set(names)
+    schema, present = schemas()[task], set(names)
     for required in schema.required:
         if not any(_has(name, names) for name in required):
             raise PredictionsError(_missing(task, required, names))
@@ -131,7 +132,7 @@ def _array_words(name: str) -> str:
 
 
 def _target_notes(task: str, names: Collection[str]) -> tuple[str, ...]:
-    if task == "segmentation" or "target" in names:
+    if schemas()[task].folder or "target" in names:
         return ()
     for name in names:
         if SYNONYMS.get(name) == "target":
@@ -143,10 +144,10 @@ def _target_notes(task: str, names: Collection[str]) -> tuple[str, ...]:
 
 
 def _check_task(task: str) -> str:
-    if task not in TASKS:
+    if task not in schemas():
         raise PredictionsError(
-            f"no task {task!r:.60}.{suggest(str(task), TASKS)} Known: "
-            f"{', '.join(TASKS)}."
+            f"no task {task!r:.60}.{suggest(str(task), schemas())} Known: "
+            f"{', '.join(schemas())}."
         )
     return task
 
@@ -154,8 +155,8 @@ def _check_task(task: str) -> str:
 def _no_task(names: Collection[str]) -> str:
     required = "; ".join(
         f"{task}: {' and '.join(map(_either, schema.required))}"
-        for task, schema in TASKS.items()
-        if task != "segmentation"
+        for task, schema in schemas().items()
+        if not schema.folder
     )
     wrong = (
         f"the arrays ({listed(names)}) fit no task.{_name_hint(names)}"
@@ -163,7 +164,7 @@ def _no_task(names: Collection[str]) -> str:
         else "must hold arrays of predictions, got none; write them by name."
     )
     return (
-        f"{wrong} Needed for {required}; segmentation is a folder with index.json; a"
+        f"{wrong} Needed for {required}; {folder_task()} is a folder with index.json; a"
         " table whose columns have other names is read by `qualms convert table`"
         " (`qualms docs readers`)"
     )
@@ -178,7 +179,7 @@ def _name_hint(names: Collection[str]) -> str:
             return f" '{name}' is called 'prob_{numbered[1]}' here."
         if name == "arr_0":
             return " Name the arrays: np.savez(path, target=target, probs=probs)."
-        for task in TASKS:
+        for task in schemas():
             if hint := spelling_hint(task, name):
                 return f" For '{shortened(name)}':{hint}"
     return ""
@@ -186,7 +187,7 @@ def _name_hint(names: Collection[str]) -> str:
 
 def spelling_hint(task: str, name: str) -> str:
     """Return a hint on the array of `task` that `name` may stand for; '' if none."""
-    fields = TASKS[task].fields
+    fields = schemas()[task].fields
     for family in (f.name for f in fields if f.family and not is_array_name(name)):
         if name.rstrip("/") == family[:-1]:
             return f" Write it as '{family}<name>'."
@@ -203,7 +204,7 @@ def spelling_hint(task: str, name: str) -> str:
 # A table may have a hundred thousand columns whose names differ only in a number.
 @lru_cache(maxsize=1024)
 def _closest(task: str, head: str, family: bool, cutoff: float) -> str:
-    heads = [f.name.rstrip("/") for f in TASKS[task].fields if f.family == family]
+    heads = [f.name.rstrip("/") for f in schemas()[task].fields if f.family == family]
     longest = 2 * max(map(len, heads), default=0)
     if len(head) > longest:
         return ""
@@ -216,12 +217,11 @@ def _refuse_misspelt(task: str, name: str) -> None:
             f"array '{shortened(name)}' is not part of {task} predictions.{hint} "
             "Rename it, or leave it out"
         )
-    for (other_task, head), other in _COUNTERPART.items():
-        if other_task == task and name.startswith(head):
-            raise PredictionsError(
-                f"array '{shortened(name)}' is not part of {task} predictions; write "
-                f"it as '{other}{shortened(name.removeprefix(head))}'"
-            )
+    if name.startswith(_SELECTS) and not schemas()[task].folder:
+        raise PredictionsError(
+            f"array '{shortened(name)}' is not part of {task} predictions; write "
+            f"it as '{_OWN}{shortened(name.removeprefix(_SELECTS))}'"
+        )
 
 
 def _would_be_lost(task: str, name: str) -> str:
@@ -230,7 +230,7 @@ def _would_be_lost(task: str, name: str) -> str:
     if not suggestion or array_field(task, suggestion) is None:
         suggestion = _closest(task, name, False, _CLOSEST)
     hint = f" The closest that is known is '{suggestion}'." if suggestion else ""
-    extra = "" if task == "segmentation" else f", or write it as 'extra/{shown}'"
+    extra = "" if schemas()[task].folder else f", or write it as 'extra/{shown}'"
     return (
         f"array '{shown}' is not part of {task} predictions and would be lost.{hint} "
         f"Rename it{extra} to keep it"

@@ -19,7 +19,6 @@ from qualms.predictions._class_names import (
 )
 from qualms.predictions._errors import PredictionsError, shortened
 from qualms.predictions._header import Header, check_shapes, parse_header, version_of
-from qualms.predictions._lengths import INVERSE_NORM, inverse_norm, length_notes
 from qualms.predictions._limits import refuse_unpacking
 from qualms.predictions._names import SEVERAL_FINDINGS, check_names, settle_task
 from qualms.predictions._probabilities import (
@@ -30,8 +29,9 @@ from qualms.predictions._probabilities import (
     unit_interval,
 )
 from qualms.predictions._record import Predictions
-from qualms.predictions._schema import TASKS, Field
 from qualms.predictions._values import RawArray, check_axes, normal_values, where_in
+from qualms.predictions.schema import Field, schemas
+from qualms.shelf import tasks_with
 from qualms.wording import suggest
 
 # Most notes on one file, because a hostile header could fill the screen.
@@ -112,7 +112,7 @@ def _format_1(raw: RawArrays, options: ReadOptions, source: str) -> Predictions:
     _refuse_several_classes(raw, fields)
     axes, sizes = check_axes(fields, raw.shapes)
     _refuse_large(raw, fields)
-    if task == "embedding":
+    if schemas()[task].open_classes:
         header = _with_classes(header, raw, fields)
     arrays: dict[str, NDArray[Any]] = {}
     for name, field in fields.items():
@@ -220,7 +220,7 @@ def in_order(task: str, names: Mapping[str, Any]) -> dict[str, Field]:
     """Return the fields of the arrays of `task`, in the order of the schema."""
     return {
         name: field
-        for field in TASKS[task].fields
+        for field in schemas()[task].fields
         for name in names
         if field.covers(name)
     }
@@ -234,9 +234,9 @@ def bounded_notes(notes: list[str]) -> tuple[str, ...]:
 
 
 def _check_options(task: str, options: ReadOptions) -> None:
-    if task == "segmentation":
+    if schemas()[task].folder:
         raise PredictionsError(
-            "segmentation predictions are a folder with index.json and one file per "
+            f"{task} predictions are a folder with index.json and one file per "
             "item; write it with qualms.predictions.SegmentationWriter"
         )
     if options.logits and options.renormalise:
@@ -244,15 +244,16 @@ def _check_options(task: str, options: ReadOptions) -> None:
             "logits become probabilities by a softmax and need no other rule; leave out"
             " --renormalise (renormalise=True)"
         )
-    if options.renormalise and task != "classification":
+    of_classes = tasks_with("items probabilities")
+    if options.renormalise and task not in of_classes:
         raise PredictionsError(
             f"class probabilities can be renormalised, these are {task} predictions;"
             " leave out --renormalise (renormalise=True)"
         )
-    if options.logits and task != "classification":
+    if options.logits and task not in of_classes:
         raise PredictionsError(
-            f"logits are for classification only, these are {task} predictions; leave "
-            "out --logits (logits=True)"
+            f"logits are for {' and '.join(of_classes)} only, these are {task}"
+            " predictions; leave out --logits (logits=True)"
         )
 
 
@@ -303,13 +304,13 @@ def _with_classes(
 
 
 def _add_uncertainty(task: str, arrays: dict[str, NDArray[Any]]) -> tuple[str, ...]:
-    """Add the inverse length of embeddings without an uncertainty; return notes."""
-    if task != "embedding" or any(name.startswith("uncertainty/") for name in arrays):
+    """Add the uncertainty of a task to arrays that hold none; return notes."""
+    if any(name.startswith("uncertainty/") for name in arrays):
         return ()
-    arrays[INVERSE_NORM] = inverse_norm(arrays["embedding"])
+    notes = schemas()[task].complete(arrays)
     for name in in_order(task, arrays):
         arrays[name] = arrays.pop(name)
-    return length_notes(arrays[INVERSE_NORM])
+    return notes
 
 
 def _refuse_signs(arrays: Mapping[str, Any], classes: int) -> None:

@@ -17,6 +17,7 @@ from qualms.predictions._header import Header
 from qualms.predictions._names import NO_TARGET
 from qualms.predictions._pairing import check_same, check_same_item
 from qualms.predictions._record import LazyMaps, Maps, Predictions, are_on_disk
+from qualms.predictions.schema import schemas
 
 _Array = NDArray[Any]
 Source = str | PathLike[str] | Predictions
@@ -138,11 +139,8 @@ def _labels(members: Sequence[Predictions]) -> list[str]:
 
 
 def _check_poolable(member: Predictions, name: str) -> None:
-    if member.task == "embedding":
-        raise PredictionsError(
-            f"cannot pool '{name}': embeddings of different runs share no axes, so "
-            "they have no mean; score each run by itself"
-        )
+    if reason := schemas()[member.task].unpooled:
+        raise PredictionsError(f"cannot pool '{name}': {reason}")
     if member.get("lower") is not None:
         raise PredictionsError(
             f"cannot pool '{name}': 'lower' and 'upper' are intervals, not draws; pool "

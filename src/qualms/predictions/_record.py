@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from qualms.predictions._errors import PredictionsError
 from qualms.predictions._header import Header
-from qualms.predictions._schema import array_field
+from qualms.predictions.schema import array_field
 
 
 class Grid(NamedTuple):

@@ -23,6 +23,7 @@ from qualms.predictions._normal import (
 from qualms.predictions._record import LazyMaps, Maps, Predictions
 from qualms.predictions._stated import check_background
 from qualms.predictions._values import RawArray, check_axes, normal_values
+from qualms.predictions.schema import folder_task
 
 # Rounding to half precision may raise a mean entropy this far above its bound.
 _SLACK = 0.01
@@ -120,16 +121,16 @@ def _format_1(
     parsed = parse_header(raw.header, strict=options.strict)
     _check_options(parsed.header.task, options)
     names = (*raw.shapes, *raw.unread)
-    notes = check_names("segmentation", names, strict=options.strict)
+    notes = check_names(folder_task(), names, strict=options.strict)
     n = len(maps.open(form_of_header(parsed.header)))
     if n == 0:
         raise PredictionsError("has no items; there must be at least one")
     check_shapes(parsed.shapes, raw.shapes, frozenset(raw.unread))
-    fields = in_order("segmentation", raw.shapes)
+    fields = in_order(folder_task(), raw.shapes)
     axes, sizes = check_axes(fields, raw.shapes, maps=n)
     return Predictions(
-        task="segmentation",
-        header=replace(parsed.header, task="segmentation"),
+        task=folder_task(),
+        header=replace(parsed.header, task=folder_task()),
         arrays={
             name: normal_values(
                 RawArray(name, raw.array(name), field, axes[name], sizes)
@@ -149,7 +150,7 @@ FORMATS: dict[int, _FormReader] = {1: _format_1}
 
 def _check_options(in_header: str | None, options: ReadOptions) -> None:
     for task in (options.task, in_header):
-        if task not in (None, "segmentation"):
+        if task not in (None, folder_task()):
             raise PredictionsError(
                 f"holds maps of segmented items, but the task is said to be '{task}'; "
                 "leave the task out"

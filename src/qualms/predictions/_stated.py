@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from qualms.predictions._errors import PredictionsError, listed, shortened
 from qualms.predictions._header import Header
 from qualms.predictions._record import Predictions
+from qualms.shelf import traits
 from qualms.wording import suggest
 
 STATED = "stated"
@@ -93,7 +94,7 @@ def with_stated(
     header = predictions.header
     task = predictions.task
     if background not in (None, header.background) and (
-        task != "segmentation" or header.regions
+        "pixels" not in traits(task) or header.regions
     ):
         kind = "regions" if header.regions else task
         raise PredictionsError(

@@ -21,8 +21,8 @@ from qualms.predictions._limits import refuse_unpacking, refuse_wide_text
 from qualms.predictions._names import matching_tasks
 from qualms.predictions._normal import RawArrays
 from qualms.predictions._opened import OpenedFile
-from qualms.predictions._schema import TASKS, Field, Kind, array_field
 from qualms.predictions._sidecar import read_header, sidecar
+from qualms.predictions.schema import Field, Kind, array_field, schemas
 
 # Yields the columns of the given names in turn.
 _ReadColumns = Callable[[Sequence[str]], Iterator[NDArray[Any]]]
@@ -36,7 +36,7 @@ def field_of(column: str) -> Field | None:
 
 @lru_cache(maxsize=1024)
 def _field(name: str) -> Field | None:
-    fields = (array_field(task, name) for task in TASKS)
+    fields = (array_field(task, name) for task in schemas())
     return next((field for field in fields if field is not None), None)
 
 
@@ -46,7 +46,7 @@ def kinds_of(columns: Sequence[str]) -> dict[str, Kind]:
     matching = matching_tasks(arrays.values())
     kinds: dict[str, Kind] = {}
     for column, array in arrays.items():
-        fields = [array_field(task, array) for task in matching or TASKS]
+        fields = [array_field(task, array) for task in matching or schemas()]
         field = next((each for each in fields if each is not None), field_of(column))
         kinds[column] = "any" if field is None else field.kind
     return kinds
@@ -62,7 +62,7 @@ def wanted_columns(names: Sequence[str]) -> list[str]:
         )
     arrays = {name: _array_of(name) for name in names}
     matching = matching_tasks(arrays.values())
-    tasks = matching if len(matching) == 1 else list(TASKS)
+    tasks = matching if len(matching) == 1 else list(schemas())
     return [
         name
         for name, array in arrays.items()
@@ -185,7 +185,7 @@ def _array_of(column: str) -> str:
 @lru_cache(maxsize=1024)
 def _numbered_kind(name: str) -> str:
     forms = [
-        axes for task in TASKS if (f := array_field(task, name)) for axes in f.axes
+        axes for task in schemas() if (f := array_field(task, name)) for axes in f.axes
     ]
     if any(len(axes) == 2 and axes[0] == "N" for axes in forms):
         return "wide"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from qualms.predictions._errors import PredictionsError
 from qualms.predictions._limits import refuse_wide_text
-from qualms.predictions._schema import AXES, Field, Kind
+from qualms.predictions.schema import AXES, Field, Kind
 
 # Most decimals of probabilities that are recognised in these types. With more, too many
 # other numbers would look like decimals.

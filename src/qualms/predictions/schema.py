@@ -1,13 +1,22 @@
-"""The schema as data: the arrays of each task, with their axes, kind and range.
+"""The schema as data: arrays with their axes, kind and range; tasks list theirs.
 
 Axes: N items, M draws, C classes, D embedding dimensions, K vote columns, H and W
 pixels; a digit is a fixed size. An array whose axis of draws may be left out has both
 forms. A name that ends in '/' is a family, for example `uncertainty/<name>`.
 """
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from math import inf
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from numpy.typing import NDArray
+
+from qualms.shelf import names, task_part
+
+if TYPE_CHECKING:
+    from qualms.predictions._record import Predictions
 
 Kind = Literal["real", "class", "flag", "item", "name", "byte", "any"]
 
@@ -70,6 +79,14 @@ class Field:
         return name == self.name
 
 
+def _nothing(_: "Predictions") -> Iterator[str]:
+    return iter(())
+
+
+def _no_notes(_: dict[str, NDArray[Any]]) -> tuple[str, ...]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSchema:
     """The required and optional arrays of one task.
@@ -84,109 +101,41 @@ class TaskSchema:
     fields: tuple[Field, ...]
     together: tuple[tuple[str, str], ...] = ()
     exclusive: tuple[tuple[str, ...], ...] = ()
+    facts: Callable[["Predictions"], Iterator[str]] = _nothing
+    """From predictions to lines that describe their contents, for `qualms check`."""
+    complete: Callable[[dict[str, NDArray[Any]]], tuple[str, ...]] = _no_notes
+    """Called with the arrays of a file that brings no `uncertainty/<name>`; it may add
+    one, and returns notes."""
+    folder: bool = False
+    """True if items lie in a folder, one file each."""
+    open_classes: bool = False
+    """True if targets may be names or any numbers: there are no outputs by class."""
+    unpooled: str = ""
+    """Why several runs cannot be pooled, after "cannot pool 'x': "; '' if they can."""
 
 
-_TARGET = Field(
+CLASS = Field(
     name="target",
     kind="class",
     unknown=True,
     hint="number the classes from 0; -1 marks an item of no known class",
 )
-_UNCERTAINTY = Field(name="uncertainty/")
-_EVERYWHERE = (
+UNCERTAINTY = Field(name="uncertainty/")
+EVERYWHERE = (
     Field(name="item", kind="item"),
     Field(name="group", kind="name"),
     Field(name="cluster", kind="name"),
     Field(name="shifted", kind="flag"),
     Field(name="known", kind="flag"),
 )
-# Segmented items have a single `group`, in the index.
-_GROUPS = Field(name="group/", kind="name")
-_THUMBNAIL = Field(name="thumbnail", axes=("NHW3",), kind="byte")
-_EXTRA = Field(name="extra/", axes=(), kind="any")
-# Names of a standard deviation.
-_DEVIATIONS = ("std", "sigma", "scale")
-
-TASKS = {
-    "classification": TaskSchema(
-        required=(("probs", "prob"),),
-        marks=("probs", "prob"),
-        exclusive=(("probs", "prob"),),
-        fields=(
-            _TARGET,
-            Field(
-                name="probs",
-                axes=("MNC", "NC"),
-                probability=True,
-                single=True,
-                hint="P(y=1) of two classes alone is called 'prob'",
-            ),
-            Field(
-                name="prob",
-                axes=("MN", "N"),
-                probability=True,
-                becomes="probs",
-                implies=(("C", 2),),
-                hint="class probabilities (N, C) or (M, N, C) are called 'probs'",
-            ),
-            _UNCERTAINTY,
-            Field(name="target_probs", axes=("NC",), probability=True),
-            *_EVERYWHERE,
-            _GROUPS,
-            _THUMBNAIL,
-            _EXTRA,
-        ),
-    ),
-    "regression": TaskSchema(
-        required=(("mean", "lower"),),
-        marks=("mean", "var", "lower", "upper"),
-        together=(
-            ("lower", "upper"),
-            ("upper", "lower"),
-            *((name, "mean") for name in ("var", *_DEVIATIONS)),
-        ),
-        exclusive=(("var", *_DEVIATIONS),),
-        fields=(
-            Field(name="target"),
-            Field(name="mean", axes=("MN", "N")),
-            Field(name="var", axes=("MN", "N"), low=0.0),
-            *(
-                Field(name=name, axes=("MN", "N"), low=0.0, becomes="var")
-                for name in _DEVIATIONS
-            ),
-            Field(name="lower"),
-            Field(name="upper"),
-            Field(name="select/", axes=("MN", "N")),
-            _UNCERTAINTY,
-            *_EVERYWHERE,
-            _GROUPS,
-            _THUMBNAIL,
-            _EXTRA,
-        ),
-    ),
-    "embedding": TaskSchema(
-        required=(("embedding",),),
-        marks=("embedding",),
-        fields=(
-            _TARGET,
-            Field(name="embedding", axes=("ND",), dtype="float32"),
-            _UNCERTAINTY,
-            Field(name="uncertainty_cropped/"),
-            Field(name="predicted", kind="class", hint="number the classes from 0"),
-            Field(name="votes", axes=("NK",), low=0.0),
-            Field(name="upstream", kind="flag"),
-            *_EVERYWHERE,
-            _GROUPS,
-            _THUMBNAIL,
-            _EXTRA,
-        ),
-    ),
-    "segmentation": TaskSchema(
-        required=(),
-        marks=("maps", "mean_probs", "expected_entropy", "draw_labels", "raters"),
-        fields=(_UNCERTAINTY, *_EVERYWHERE),
-    ),
-}
+# Items in a folder have a single `group`, in the index.
+OF_FILES = (
+    *EVERYWHERE,
+    Field(name="group/", kind="name"),
+    Field(name="thumbnail", axes=("NHW3",), kind="byte"),
+    Field(name="extra/", axes=(), kind="any"),
+)
+"""Fields that every task has whose items lie in one file."""
 
 # Our names of arrays by their common names. Messages suggest them; nothing is renamed.
 SYNONYMS = {
@@ -206,25 +155,49 @@ SYNONYMS = {
     "features": "embedding",
 }
 
-_PLAIN = {
-    task: {f.name: f for f in about.fields if not f.family}
-    for task, about in TASKS.items()
-}
-_FAMILIES = {
-    task: tuple(f for f in about.fields if f.family) for task, about in TASKS.items()
-}
+
+class _Index(NamedTuple):
+    """The fields of a task by name, and its families of names."""
+
+    plain: Mapping[str, Field]
+    families: tuple[Field, ...]
+
+
+def schemas() -> Mapping[str, TaskSchema]:
+    """Return the schema of every task by name."""
+    return _schemas(names("tasks"))
+
+
+@cache
+def _schemas(tasks: tuple[str, ...]) -> Mapping[str, TaskSchema]:
+    return {task: task_part(task, "schema") for task in tasks}
+
+
+@cache
+def _index(schema: TaskSchema) -> _Index:
+    return _Index(
+        {field.name: field for field in schema.fields if not field.family},
+        tuple(field for field in schema.fields if field.family),
+    )
 
 
 def array_field(task: str, name: str) -> Field | None:
     """Return the field of `task` that array `name` belongs to, or None."""
-    field = _PLAIN[task].get(name)
+    plain, families = _index(schemas()[task])
+    field = plain.get(name)
     if field is not None or "/" not in name:
         return field
-    return next((f for f in _FAMILIES[task] if f.covers(name)), None)
+    return next((f for f in families if f.covers(name)), None)
 
 
 def is_array_name(name: str) -> bool:
     """Return whether any task has an array of this name."""
-    return name in TASKS["segmentation"].marks or any(
-        array_field(task, name) is not None for task in TASKS
+    return any(
+        name in about.marks or array_field(task, name) is not None
+        for task, about in schemas().items()
     )
+
+
+def folder_task() -> str:
+    """Return the task whose items lie in a folder, one file each."""
+    return next(task for task, about in schemas().items() if about.folder)
