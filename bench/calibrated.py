@@ -16,7 +16,7 @@ from scipy.special import expit
 from qualms import predictions
 from qualms.evaluate import Results, ScoreOptions
 from qualms.evaluate._estimates import estimated
-from qualms.evaluate._verdict import _probabilities_calibrated
+from qualms.tasks.classification._verdict import probabilities_calibrated
 from qualms.evaluate.scoring import _row, judge_file
 
 PAGE = Path(__file__).parents[1] / "docs" / "verdict.md"
@@ -95,7 +95,7 @@ def answer(arrays):
         name="", header=file.header, task=file.task, n=file.n, draws=1,
         rows=tuple(rows), items=file, design=judged.design,
     )  # fmt: skip
-    return _probabilities_calibrated(results, "all").answer
+    return probabilities_calibrated(results, "all").answer
 
 
 def table(repetitions):

@@ -19,7 +19,7 @@ MODULES = sorted(SRC.rglob("*.py"))
 BANNED = {"utils", "util", "helpers", "common", "misc", "base", "tools"}
 SHELVES = (
     *("cli", "benchmarks", "corruptions", "datasets", "methods", "networks", "readers"),
-    "evaluate.tasks",
+    "tasks",
     "report.site.pages",
 )
 

@@ -154,7 +154,7 @@ def test_how_many_items_are_worked_on_at_a_time(make, monkeypatch):
     arrays, val = made(make), validated(make)
     whole = rows(arrays, val, workers=1)
     monkeypatch.setattr("qualms.evaluate.draws._BLOCK", 64)
-    monkeypatch.setattr("qualms.evaluate.tasks.classification.BLOCK", 64)
+    monkeypatch.setattr("qualms.tasks.classification.judging.BLOCK", 64)
     assert_same(whole, rows(arrays, val, workers=4))
 
 

@@ -7,7 +7,7 @@ from rich.console import Console
 import qualms
 from qualms import predictions, scores
 from qualms.evaluate import Scored, ScoreOptions
-from qualms.evaluate._verdict import DASH, _beside_cut
+from qualms.evaluate.verdict import DASH, beside_cut
 from qualms.evaluate.main_scores import main_rows
 from qualms.inference import Bounded
 from qualms.report import print_results
@@ -234,9 +234,9 @@ def test_the_cut_is_said_where_it_decides():
 
 def test_an_interval_that_nearly_touches_the_cut_is_written_with_more_digits():
     # 0.0503 would else be written as 0.050, which is the cut.
-    text = _beside_cut(Bounded(0.061, 0.0503, 0.07), 0.05)
+    text = beside_cut(Bounded(0.061, 0.0503, 0.07), 0.05)
     assert text == f"0.0610 (0.0503{DASH}0.0700); cut 0.05"
-    text = _beside_cut(Bounded(-0.3, -0.4, 0.2), 0.1)
+    text = beside_cut(Bounded(-0.3, -0.4, 0.2), 0.1)
     assert text == "-0.30 (-0.40 to 0.20); cut 0.1"
 
 

@@ -1,10 +1,11 @@
-"""The main scores of each task: the short output of `qualms score`."""
+"""The main scores of a file: the short output of `qualms score`."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from qualms.evaluate.chosen_uncertainty import COMPUTED, PATCH, uncertainty_of
+from qualms.evaluate.chosen_uncertainty import COMPUTED, uncertainty_of
+from qualms.evaluate.judging import judging_of
 from qualms.evaluate.rows import RowSettings, ScoreRow
 from qualms.shelf import names
 from qualms.wording import suggest
@@ -64,103 +65,6 @@ def score_hint(name: str, available: Collection[str]) -> str:
     return suggest(meant[0] if meant else plain, available)
 
 
-TWO_CLASSES = "two classes"
-"""The kind of files of two classes, whose calibration is that of P(y=1)."""
-_ORDER = (MainScore("aurc", beside=True), MainScore("risk_at_coverage"))
-_SETS = (MainScore("set_coverage"), MainScore("set_size"), MainScore("ood_auroc"))
-_CONFORMAL = {"interval": "conformal"}
-_PATCH = {"aggregation": PATCH}
-MAIN: Mapping[str, Sequence[MainScore]] = {
-    "classification": (
-        MainScore("accuracy"),
-        MainScore("balanced_accuracy"),
-        MainScore("macro_auroc"),
-        MainScore("nll"),
-        MainScore("expected_nll"),
-        MainScore("ece"),
-        MainScore("classwise_ece"),
-        *_ORDER,
-        *_SETS,
-        MainScore("brier"),
-        MainScore("mcc"),
-        MainScore("macro_f1"),
-    ),
-    TWO_CLASSES: (
-        MainScore("accuracy"),
-        MainScore("auroc"),
-        MainScore("nll"),
-        MainScore("expected_nll"),
-        MainScore("classwise_ece"),
-        MainScore("calibration_intercept"),
-        MainScore("calibration_slope"),
-        *_ORDER,
-        *_SETS,
-        MainScore("balanced_accuracy"),
-        MainScore("brier"),
-        MainScore("mcc"),
-    ),
-    "regression": (
-        MainScore("mae"),
-        MainScore("rmse"),
-        MainScore("gaussian_nll"),
-        MainScore("crps_gaussian"),
-        MainScore("crps_ensemble"),
-        MainScore("regression_ece"),
-        MainScore("aurc", beside=True),
-        MainScore("coverage"),
-        MainScore("interval_length"),
-        MainScore("coverage", _CONFORMAL),
-        MainScore("interval_length", _CONFORMAL),
-        MainScore("interval_score"),
-        MainScore("prediction_rate"),
-    ),
-    "segmentation": (
-        MainScore("macro_dice"),
-        MainScore("dice"),
-        MainScore("ged"),
-        MainScore("ncc"),
-        MainScore("ncc", {"measure": "aleatoric"}),
-        MainScore("ncc", {"measure": "epistemic"}),
-        MainScore("ncc", {"measure": "expected_entropy"}),
-        MainScore("ncc", {"measure": "mutual_information"}),
-        MainScore("stated_ace"),
-        MainScore("aurc", _PATCH, beside=True),
-        MainScore("ood_auroc", _PATCH),
-        MainScore("ace"),
-        MainScore("augrc", _PATCH),
-        MainScore("eaurc", _PATCH),
-    ),
-    "embedding": (
-        MainScore("recall_at_1"),
-        MainScore("recall_at_k", every=True),
-        MainScore("map_at_r"),
-        MainScore("r_auroc"),
-        MainScore("crop_rate"),
-        MainScore("human_alignment"),
-        MainScore("mixed_r_auroc"),
-        MainScore("ood_auroc"),
-        MainScore("accuracy"),
-        MainScore("ood_auprc"),
-        MainScore("ood_fpr95"),
-    ),
-}
-
-GROUPED: Mapping[str, Sequence[str]] = {
-    "classification": ("accuracy", "nll", "ece", "aurc"),
-    TWO_CLASSES: ("accuracy", "nll", "classwise_ece", "aurc"),
-    "regression": ("mae", "crps_gaussian", "coverage", "interval_length"),
-    "segmentation": ("macro_dice", "dice", "ged", "stated_ace", "aurc"),
-    "embedding": ("recall_at_1", "r_auroc"),
-}
-"""Scores shown for every group, by the kind of file."""
-
-
-def kind_of_file(task: str, rows: Sequence[ScoreRow]) -> str:
-    """Return the key of `MAIN` and `GROUPED` for a file with these rows."""
-    two = any(row.score == "calibration_intercept" for row in rows)
-    return TWO_CLASSES if two else task
-
-
 def main_kinds(
     task: str, rows: Sequence[ScoreRow], uncertainty: str = ""
 ) -> list[Kind]:
@@ -172,7 +76,7 @@ def main_kinds(
     """
     outside = [MainScore(name) for name in names("scores")]
     chosen: dict[Kind, None] = {}
-    for main in MAIN[kind_of_file(task, rows)]:
+    for main in judging_of(task).shown(rows).main:
         kinds = _kinds(main, rows, uncertainty)
         new = [kind for kind in kinds if kind not in chosen]
         chosen |= dict.fromkeys(new[: SHOWN - len(chosen)])

@@ -1,7 +1,7 @@
 """Scores of predictions files: read, check, judge by task, estimate intervals."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -19,11 +19,11 @@ from qualms.evaluate._interval_kinds import with_shared_kind
 from qualms.evaluate._repeated import repeated_rows
 from qualms.evaluate._results import Results
 from qualms.evaluate._validation import check_validation
-from qualms.evaluate._verdict import verdict_of
 from qualms.evaluate.best_aggregation import best_aggregations
 from qualms.evaluate.chosen_uncertainty import with_chosen_first
 from qualms.evaluate.entry import Judgement, ScoreOptions
 from qualms.evaluate.group_spreads import group_spreads
+from qualms.evaluate.judging import judging_of
 from qualms.evaluate.operating_points import PointOptions
 from qualms.evaluate.rows import ScoreRow
 from qualms.evaluate.segmented import measuring
@@ -34,14 +34,14 @@ from qualms.evaluate.subsets import (
     shown_subsets,
     ungrouped_notes,
 )
+from qualms.evaluate.verdict import verdict_of
 from qualms.predictions import Header, Paths, Predictions, in_order_of
 from qualms.scores import about, shared_sorts
-from qualms.shelf import find
+from qualms.shelf import traits
 from qualms.wording import in_one_line, plural
 
 ScoreSource = Source | Estimator
 """Source of predictions for `score`: predictions, or an estimator."""
-TaskJudge = Callable[[Predictions, Predictions | None, ScoreOptions], Judgement]
 
 LONGEST = 40
 """Longest text that distinguishes runs of one name; beyond, their paths do."""
@@ -196,7 +196,7 @@ def _scored(
     rows = tuple(map(_row, estimates))
     shown = shown_subsets({row.subset for row in rows}, wanted=options.subset)
     aggregations: Iterable[str] = ()
-    if predictions.task == "segmentation":
+    if "pixels" in traits(predictions.task):
         aggregations = best_aggregations(rows, judgement.design, shown, options)
     results = Results(
         name=name or _name_of(predictions),
@@ -232,19 +232,20 @@ def judge_file(
     predictions: Predictions, val: Predictions | None, options: ScoreOptions
 ) -> Judgement:
     """Judge a file by its task."""
+    kind = traits(predictions.task)
     of_neighbours = options.gallery or options.nearest or options.map_at_r
-    if predictions.task != "embedding" and of_neighbours:
+    if "vectors" not in kind and of_neighbours:
         raise ValueError(
             f"{predictions.source} holds {predictions.task}; a gallery, the nearest "
             "items and MAP@R are for embeddings, leave them out"
         )
     of_classes = options.points.asked or options.ordinal
-    if predictions.task != "classification" and of_classes:
+    if not {"items", "probabilities"} <= kind and of_classes:
         raise ValueError(
             f"{predictions.source} holds {predictions.task}; thresholds at which items "
             "are called positive, and grades, are for classification, leave them out"
         )
-    judge: TaskJudge = find("evaluate.tasks", predictions.task)
+    judge = judging_of(predictions.task).judge
     return with_declared_scores(judge(predictions, val, options), predictions, options)
 
 

@@ -11,7 +11,7 @@ from qualms.evaluate import (
     with_main_scores,
     with_shown_items,
 )
-from qualms.evaluate.main_scores import GROUPED, kind_of_file
+from qualms.evaluate.judging import judging_of
 from qualms.evaluate.rows import QUESTIONS, Question
 from qualms.evaluate.subsets import (
     group_array,
@@ -132,7 +132,7 @@ def _by_group(result: Results, rows: Sequence[ScoreRow]) -> Table:
     first = {row.score: row for row in reversed(rows)}
     shown = [
         first[score]
-        for score in GROUPED[kind_of_file(result.task, rows)]
+        for score in judging_of(result.task).shown(rows).grouped
         if score in first
     ]
     by_key = {(row.subset, row.score, row.detail): row for row in rows}

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from qualms.evaluate import GroupSpread, Results, Scored
-from qualms.evaluate.main_scores import GROUPED, kind_of_file
+from qualms.evaluate.judging import judging_of
 from qualms.evaluate.subsets import subset_label
 from qualms.inference import Bounded
 from qualms.report._scored import ARROW
@@ -35,7 +35,7 @@ def spread_tables(scored: Scored, *, brief: bool = False) -> Iterator[Table]:
 
 
 def _of_main_scores(result: Results) -> Results:
-    main = GROUPED[kind_of_file(result.task, result.rows)]
+    main = judging_of(result.task).shown(result.rows).grouped
     groups = (g for g in result.groups if g.score in main or "threshold" in g.settings)
     return replace(result, groups=tuple(groups))
 

@@ -11,13 +11,17 @@ from qualms.arrays import Array, Index
 from qualms.evaluate.chosen_uncertainty import LENGTH
 from qualms.evaluate.drawings import Z
 from qualms.evaluate.entry import Curve, Entry, Judgement, ScoreOptions, bound_entry
+from qualms.evaluate.judging import Judging, ShownScores
+from qualms.evaluate.main_scores import MainScore
 from qualms.evaluate.subsets import (
     design_of,
     drawn_subsets,
     subsets,
     unknown_notes,
 )
-from qualms.evaluate.tasks._regression_intervals import (
+from qualms.inference import wilson_ends
+from qualms.predictions import Predictions
+from qualms.tasks.regression._intervals import (
     Forecast,
     ValidationItems,
     calibrated_entries,
@@ -29,8 +33,7 @@ from qualms.evaluate.tasks._regression_intervals import (
     selection_scores,
     validation_items,
 )
-from qualms.inference import wilson_ends
-from qualms.predictions import Predictions
+from qualms.tasks.regression._verdict import RULES
 
 SHOWN = ("all", "in_domain", "shifted")
 """Subsets whose coverage is computed by the size of predictions."""
@@ -42,7 +45,7 @@ NO_DENSITY = (
 )
 
 
-def regression(
+def judge_values(
     predictions: Predictions, val: Predictions | None, options: ScoreOptions
 ) -> Judgement:
     """Judge one regression file; `val` adds conformal and selective rows."""
@@ -255,3 +258,25 @@ def _notes(
             f"validation items of {val.source}"
         )
     return tuple(notes)
+
+
+_CONFORMAL = {"interval": "conformal"}
+_SHOWN = ShownScores(
+    main=(
+        MainScore("mae"),
+        MainScore("rmse"),
+        MainScore("gaussian_nll"),
+        MainScore("crps_gaussian"),
+        MainScore("crps_ensemble"),
+        MainScore("regression_ece"),
+        MainScore("aurc", beside=True),
+        MainScore("coverage"),
+        MainScore("interval_length"),
+        MainScore("coverage", _CONFORMAL),
+        MainScore("interval_length", _CONFORMAL),
+        MainScore("interval_score"),
+        MainScore("prediction_rate"),
+    ),
+    grouped=("mae", "crps_gaussian", "coverage", "interval_length"),
+)
+JUDGING = Judging(judge=judge_values, rules=RULES, shown=lambda _: _SHOWN)

@@ -2,7 +2,7 @@
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from threading import Lock
@@ -13,14 +13,6 @@ from numpy.typing import NDArray
 
 from qualms import scores
 from qualms.arrays import Array, Index
-from qualms.evaluate._prediction_sets import (
-    Probabilities,
-    conformal_entries,
-    enough_of_each_class,
-    group_entries,
-    label_shift_entries,
-)
-from qualms.evaluate._thresholds import KnownItems, judge_points
 from qualms.evaluate.chosen_uncertainty import chosen_uncertainty
 from qualms.evaluate.drawings import (
     calibration_band,
@@ -39,6 +31,9 @@ from qualms.evaluate.entry import (
     bound_entry,
     with_known_influence,
 )
+from qualms.evaluate.judging import Judging, ShownScores
+from qualms.evaluate.main_scores import MainScore
+from qualms.evaluate.rows import ScoreRow
 from qualms.evaluate.subsets import (
     design_of,
     drawn_subsets,
@@ -55,6 +50,15 @@ from qualms.predictions import Predictions
 from qualms.scores.arguments import FLOOR, at_class
 from qualms.scores.calibration import MOST_CLASSES
 from qualms.scores.calibration_line import why_no_slope
+from qualms.tasks.classification._prediction_sets import (
+    Probabilities,
+    conformal_entries,
+    enough_of_each_class,
+    group_entries,
+    label_shift_entries,
+)
+from qualms.tasks.classification._thresholds import KnownItems, judge_points
+from qualms.tasks.classification._verdict import RULES
 from qualms.wording import plural
 
 Fitted = (
@@ -175,7 +179,7 @@ class _Parts:
         return sum(part.probs.size for part in self._latest.values())
 
 
-def classification(
+def judge_classes(
     predictions: Predictions, val: Predictions | None, options: ScoreOptions
 ) -> Judgement:
     """Judge one classification file; `val` adds recalibrated rows."""
@@ -558,3 +562,50 @@ def _set_notes(val: Probabilities | None, alpha: float) -> tuple[str, ...]:
         return (aim,)
     few = f"{aim}; some classes have too few validation items for their own threshold"
     return (few,)
+
+
+_ORDER = (MainScore("aurc", beside=True), MainScore("risk_at_coverage"))
+_SETS = (MainScore("set_coverage"), MainScore("set_size"), MainScore("ood_auroc"))
+_SEVERAL = ShownScores(
+    main=(
+        MainScore("accuracy"),
+        MainScore("balanced_accuracy"),
+        MainScore("macro_auroc"),
+        MainScore("nll"),
+        MainScore("expected_nll"),
+        MainScore("ece"),
+        MainScore("classwise_ece"),
+        *_ORDER,
+        *_SETS,
+        MainScore("brier"),
+        MainScore("mcc"),
+        MainScore("macro_f1"),
+    ),
+    grouped=("accuracy", "nll", "ece", "aurc"),
+)
+_TWO = ShownScores(
+    main=(
+        MainScore("accuracy"),
+        MainScore("auroc"),
+        MainScore("nll"),
+        MainScore("expected_nll"),
+        MainScore("classwise_ece"),
+        MainScore("calibration_intercept"),
+        MainScore("calibration_slope"),
+        *_ORDER,
+        *_SETS,
+        MainScore("balanced_accuracy"),
+        MainScore("brier"),
+        MainScore("mcc"),
+    ),
+    grouped=("accuracy", "nll", "classwise_ece", "aurc"),
+)
+"""Scores of two classes, whose calibration is that of P(y=1)."""
+
+
+def _shown(rows: Sequence[ScoreRow]) -> ShownScores:
+    two = any(row.score == "calibration_intercept" for row in rows)
+    return _TWO if two else _SEVERAL
+
+
+JUDGING = Judging(judge=judge_classes, rules=RULES, shown=_shown)

@@ -14,8 +14,11 @@ import numpy as np
 
 from qualms import scores
 from qualms.arrays import Index
+from qualms.evaluate.chosen_uncertainty import PATCH
 from qualms.evaluate.draws import draws_notes
 from qualms.evaluate.entry import Curve, Entry, Judgement, ScoreOptions, entry_of
+from qualms.evaluate.judging import Judging, ShownScores
+from qualms.evaluate.main_scores import MainScore
 from qualms.evaluate.segmented import (
     OWN,
     MapScores,
@@ -38,6 +41,7 @@ from qualms.evaluate.subsets import (
     unknown_notes,
 )
 from qualms.predictions import STATED, Background, Predictions, background_of
+from qualms.tasks.segmentation._verdict import RULES, unasked
 
 Part = TypeVar("Part", Entry, Curve)
 _CLASSES = {"macro_dice": "foreground", "dice": "pooled"}
@@ -48,7 +52,7 @@ NO_VAL = (
 )
 
 
-def segmentation(
+def judge_maps(
     predictions: Predictions, val: Predictions | None, options: ScoreOptions
 ) -> Judgement:
     """Judge one segmentation folder; `val` fits thresholds and Platt scaling."""
@@ -277,3 +281,28 @@ def _empty_notes(predictions: Predictions, measured: MapScores) -> Iterator[str]
             f"items in which no rater marks anything: {empty}; a prediction that marks"
             " nothing has Dice 1 there, any other 0"
         )
+
+
+_PATCH = {"aggregation": PATCH}
+_SHOWN = ShownScores(
+    main=(
+        MainScore("macro_dice"),
+        MainScore("dice"),
+        MainScore("ged"),
+        MainScore("ncc"),
+        MainScore("ncc", {"measure": "aleatoric"}),
+        MainScore("ncc", {"measure": "epistemic"}),
+        MainScore("ncc", {"measure": "expected_entropy"}),
+        MainScore("ncc", {"measure": "mutual_information"}),
+        MainScore("stated_ace"),
+        MainScore("aurc", _PATCH, beside=True),
+        MainScore("ood_auroc", _PATCH),
+        MainScore("ace"),
+        MainScore("augrc", _PATCH),
+        MainScore("eaurc", _PATCH),
+    ),
+    grouped=("macro_dice", "dice", "ged", "stated_ace", "aurc"),
+)
+JUDGING = Judging(
+    judge=judge_maps, rules=RULES, shown=lambda _: _SHOWN, unasked=unasked
+)

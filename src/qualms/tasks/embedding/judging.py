@@ -12,6 +12,8 @@ from qualms import scores
 from qualms.arrays import Array, Flags, Index
 from qualms.evaluate.drawings import histograms, recall_curve
 from qualms.evaluate.entry import Curve, Entry, Histogram, Judgement, ScoreOptions
+from qualms.evaluate.judging import Judging, ShownScores
+from qualms.evaluate.main_scores import MainScore
 from qualms.evaluate.neighbours import (
     NeighbourSearch,
     neighbour_search,
@@ -37,6 +39,7 @@ from qualms.inference import (
 from qualms.predictions import Predictions
 from qualms.scores.arguments import called_in_order
 from qualms.scores.gallery import precision_influence
+from qualms.tasks.embedding._verdict import RULES
 
 ALL_ALIKE = "every nearest neighbour is right, or every one is wrong"
 WHY: dict[Callable[..., Any], str] = {
@@ -55,7 +58,7 @@ OWN_CLASSES = (
 )
 
 
-def embedding(
+def judge_neighbours(
     predictions: Predictions, _val: Predictions | None, options: ScoreOptions
 ) -> Judgement:
     """Judge one embedding file; upstream items, if any, are the contrast."""
@@ -339,3 +342,22 @@ def _votes_note(predictions: Predictions) -> tuple[str, ...]:
         return ()
     are = "item without votes is" if silent == 1 else "items without votes are"
     return (f"{silent} {are} left out of human alignment",)
+
+
+_SHOWN = ShownScores(
+    main=(
+        MainScore("recall_at_1"),
+        MainScore("recall_at_k", every=True),
+        MainScore("map_at_r"),
+        MainScore("r_auroc"),
+        MainScore("crop_rate"),
+        MainScore("human_alignment"),
+        MainScore("mixed_r_auroc"),
+        MainScore("ood_auroc"),
+        MainScore("accuracy"),
+        MainScore("ood_auprc"),
+        MainScore("ood_fpr95"),
+    ),
+    grouped=("recall_at_1", "r_auroc"),
+)
+JUDGING = Judging(judge=judge_neighbours, rules=RULES, shown=lambda _: _SHOWN)
