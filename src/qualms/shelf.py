@@ -116,6 +116,15 @@ def tasks_with(*needs: str) -> tuple[str, ...]:
     return tuple(t for t in names("tasks") if any(s <= traits(t) for s in sets))
 
 
+def tasks_stating(kind: str) -> tuple[str, ...]:
+    """Return the tasks with a file of this name, e.g. those that can be referred."""
+    return tuple(t for t in names("tasks") if find_spec(f"{_task_package(t)}.{kind}"))
+
+
+def _task_package(task: str) -> str:
+    return f"qualms.tasks.{task}"
+
+
 @cache
 def _task_module(task: str, name: str) -> ModuleType:
     known = names("tasks")
@@ -123,7 +132,7 @@ def _task_module(task: str, name: str) -> ModuleType:
         raise LookupError(
             f"no task {task!r}.{suggest(task, known)} Known: {', '.join(known)}."
         )
-    return import_module(f"qualms.tasks.{task}{'.' * bool(name)}{name}")
+    return import_module(f"{_task_package(task)}{'.' * bool(name)}{name}")
 
 
 def include(paths: Iterable[str | Path]) -> None:

@@ -26,6 +26,12 @@ from qualms.referral._plan import PlanOrigin, ReferralPlan, read_plan
 from qualms.referral._plan_file import PlanError
 from qualms.referral._refer import refer
 from qualms.referral._request import ReferralOptions, Request
+from qualms.referral._task import (
+    JudgedItems,
+    Referral,
+    referable_tasks,
+    referral_of,
+)
 from qualms.referral._threshold import Cutoff, Offer, Promise
 
 __all__ = [
@@ -35,6 +41,7 @@ __all__ = [
     "Departure",
     "Estimates",
     "Fall",
+    "JudgedItems",
     "LikenessCheck",
     "Measure",
     "MeasureChoices",
@@ -46,6 +53,7 @@ __all__ = [
     "PlanOrigin",
     "Promise",
     "ReferenceSample",
+    "Referral",
     "ReferralOptions",
     "ReferralPlan",
     "ReferredItems",
@@ -58,6 +66,8 @@ __all__ = [
     "predicted_values",
     "read_plan",
     "refer",
+    "referable_tasks",
+    "referral_of",
     "uncertainty_source",
     "uncertainty_values",
 ]

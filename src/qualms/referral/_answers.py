@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qualms.referral._items import Array, Index, ReferralItems
+from qualms.arrays import Array, Index
+from qualms.referral._items import ReferralItems
 from qualms.referral._request import SHARE_SCORES, Request
 from qualms.referral._walks import (
     CountsBelow,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qualms.arrays import Array, Flags, Index
 from qualms.atomic import replacing
 from qualms.evaluate.chosen_uncertainty import own_uncertainties
 from qualms.evaluate.notebook import notebook_lines, notebook_table, pandas_frame
@@ -19,9 +20,6 @@ from qualms.evaluate.sources import Source
 from qualms.inference import Design, difference_of_samples, exact_interval
 from qualms.predictions import NO_TARGET, Predictions
 from qualms.referral._items import (
-    Array,
-    Flags,
-    Index,
     array_name,
     cluster_codes,
     one_per_cluster,
@@ -35,6 +33,7 @@ from qualms.referral._likeness import (
     check_likeness,
     reference_sample,
 )
+from qualms.referral._task import referral_of
 from qualms.referral.shares import percent_interval
 from qualms.results import harmless
 from qualms.scores import Estimate
@@ -209,7 +208,7 @@ def apply_plan(
         change=workload.change,
         seed=seed,
         classes=new.header.classes,
-        values="lengths" if new.task == "embedding" else "predicted values",
+        values=referral_of(new.task).outputs,
     )
     if check.departures[1].differs:
         _check_overlap(plan, new, sample)
@@ -242,7 +241,7 @@ def referred_items(
         item=row.astype(np.str_) if names is None else names[row],
         uncertainty=uncertainty[row],
         predicted=_named(predictions, predicted[row]),
-        output="length" if predictions.task == "embedding" else "predicted",
+        output=referral_of(predictions.task).output,
         labels={name: v[row] for name, v in labels.items() if v is not None},
     )
 

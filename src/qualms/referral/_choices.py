@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms import __version__
+from qualms.arrays import Array, Index
 from qualms.evaluate.sources import Source
 from qualms.referral._answers import (
     BUDGETS,
@@ -24,7 +25,7 @@ from qualms.referral._answers import (
     answer_targets,
     answered_scores,
 )
-from qualms.referral._items import Array, Index, ReferralItems, UncertaintySource
+from qualms.referral._items import ReferralItems, UncertaintySource
 from qualms.referral._kept_shares import AscendingItems, Estimates
 from qualms.referral._outcome import PerThousand, estimate, score_label
 from qualms.referral._request import CONFIDENCE, SHARE_SCORES, ReferralOptions

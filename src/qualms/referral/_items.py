@@ -4,60 +4,24 @@ In-domain and shifted items are separate sets. The uncertainty of a plan is an a
 the file or is computed from its predictions.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms import scores
+from qualms.arrays import Array, Flags, Index
 from qualms.evaluate.chosen_uncertainty import (
     FAMILIES,
-    LENGTH,
     chosen_uncertainty,
     own_uncertainties,
 )
-from qualms.evaluate.draws import decomposed
-from qualms.evaluate.neighbours import query_items, retrieved_items
 from qualms.evaluate.sources import Source, predictions_of, refuse_huge
 from qualms.evaluate.subsets import known_items
-from qualms.inference import joined_clusters
-from qualms.predictions import Predictions, inverse_norm, pool
+from qualms.predictions import Predictions, pool
 from qualms.referral._request import SHARE_SCORES
-from qualms.scores import Ranked, ranked_items, uncertainty_type
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
-Flags = NDArray[np.bool_]
-
-COMPUTED: Mapping[str, Mapping[str, str]] = {
-    # In the order of `scores.decompose`.
-    "classification": {
-        "entropy": "entropy of the mean over draws of class probabilities, in nats",
-        "expected_entropy": "mean over draws of the entropy of class probabilities, in"
-        " nats",
-        "mutual_information": "entropy of the mean over draws minus the mean entropy,"
-        " in nats",
-    },
-    "regression": {
-        "std": "square root of the mean variance plus the variance of the draws' means",
-        "width": "upper end minus lower end of the predicted interval",
-    },
-    "embedding": {"inverse_norm": "one over the length of the embedding"},
-}
-"""Descriptions of the uncertainties that can be computed, by task and name."""
-ROLES = {"EE": "expected_entropy", "MI": "mutual_information"}
-"""Names of the measures that are aleatoric or epistemic, by what the draws vary."""
-PARTS = ("aleatoric", "epistemic")
-CERTAIN = 1e-9
-"""Largest difference from 1 of a certain hit, which rounding explains."""
-ARRAYS = {
-    "classification": "uncertainty/<name>",
-    "regression": "select/<name>",
-    "embedding": "uncertainty/<name>",
-}
-"""Family of arrays for a file's own uncertainty, by task."""
+from qualms.referral._task import JudgedItems, referable_tasks, referral_of
+from qualms.scores import Ranked, ranked_items
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +78,7 @@ class ReferralItems:
     @property
     def is_decided(self) -> bool:
         """True if items are right or wrong; values are neither."""
-        return self.task != "regression"
+        return referral_of(self.task).is_decided
 
     def counted(self, score: str) -> Flags:
         """Return a mask of the items that count in `score`, one of `SHARE_SCORES`."""
@@ -165,7 +129,7 @@ def read_for_referral(
     """Read `source`; raise unless a plan can be made from it or applied to it."""
     predictions = predictions_of(source, logits=logits, draws=draws)
     refuse_huge(predictions)
-    if predictions.task not in COMPUTED:
+    if predictions.task not in referable_tasks():
         raise ValueError(
             f"{predictions.source}: a plan needs predictions of classification "
             "('probs' or 'prob') or regression ('mean'), or embeddings, and this file "
@@ -190,13 +154,9 @@ def split_by_shift(
 
     Items of no known class and embeddings of upstream items are left out.
     """
-    if predictions.task == "embedding":
-        index = query_items(predictions, gallery)
-        items = _queries_at(predictions, index, name, uncertainty, gallery)
-    else:
-        index = known_items(predictions)
-        items = _items_at(predictions, index, name, uncertainty)
-    shifted = _marks(predictions, index)
+    judged = referral_of(predictions.task).judged(predictions, gallery)
+    items = _items_of(predictions, judged, name, uncertainty)
+    shifted = _marks(predictions, judged.rows)
     if not shifted.any():
         return (items,)
     return (
@@ -255,48 +215,22 @@ def uncertainty_source(predictions: Predictions, name: str | None) -> Uncertaint
         LookupError: If there is none of this name.
         ValueError: If the file lacks what it is computed from.
     """
-    computed, own = COMPUTED[predictions.task], own_uncertainties(predictions)
-    lengths = (LENGTH,) if predictions.task == "regression" else ()
-    parts = PARTS if predictions.task == "classification" else ()
-    available = (*own, *computed, *parts, *lengths)
+    task, own = referral_of(predictions.task), own_uncertainties(predictions)
+    available = (*own, *task.computed, *task.other_names)
     name = chosen_uncertainty(predictions, available, requested=name or "")
-    if name in parts and name not in own:
+    if not name:
+        name = task.usual(predictions)
+    elif name not in own and name in task.other_names:
         _check_computable(predictions, name)
-        name = _formula_of(predictions, name)
-    if name in ("", *lengths) and name not in own:
-        name = usual_uncertainty(predictions)
+        name = task.named(predictions, name)
     if name in own:
         how = f"array '{array_name(predictions, name)}' of the predictions"
     else:
         _check_computable(predictions, name)
-        how = computed[name]
+        how = task.computed[name]
     return UncertaintySource(
         name=name, from_file=name in own, how=how, draws=predictions.draws
     )
-
-
-def _formula_of(predictions: Predictions, part: str) -> str:
-    """Return the measure that is aleatoric or epistemic in this file."""
-    draws = predictions.header.draws
-    if draws is None:
-        raise ValueError(
-            f"{predictions.source}: the {part} uncertainty depends on what the draws"
-            " vary, and the header does not say; add --draws models (an ensemble,"
-            " dropout) or --draws labels (a network that draws labels), or name the"
-            f" formula, {' or '.join(ROLES.values())}"
-        )
-    of_part = {uncertainty_type(m, draws): n for m, n in ROLES.items()}
-    return of_part[part]
-
-
-def usual_uncertainty(predictions: Predictions) -> str:
-    """Return the name of the uncertainty that is computed by default.
-
-    For values it is the length of the interval if there is one, else the deviation.
-    """
-    if predictions.task == "regression" and "lower" in predictions.arrays:
-        return "width"
-    return next(iter(COMPUTED[predictions.task]))
 
 
 def array_name(predictions: Predictions, name: str) -> str:
@@ -315,101 +249,36 @@ def uncertainty_values(predictions: Predictions, source: UncertaintySource) -> A
     if source.from_file:
         return _array_of_file(predictions, source.name)
     _check_computable(predictions, source.name)
-    if predictions.task == "classification":
-        parts = decomposed(predictions.arrays["probs"])
-        place = list(COMPUTED["classification"]).index(source.name)
-        return parts[place].astype(np.float64)
-    if source.name == "inverse_norm":
-        return inverse_norm(predictions.arrays["embedding"])
-    if source.name == "width":
-        width: Array = predictions.arrays["upper"] - predictions.arrays["lower"]
-        return width
-    moments = scores.pool_gaussian(
-        mean=predictions.arrays["mean"], var=predictions.get("var")
-    )
-    return np.sqrt(moments.var)
+    return referral_of(predictions.task).compute(predictions, source.name)
 
 
 def predicted_values(predictions: Predictions) -> Index | Array:
-    """Return the predicted classes or values (N,).
-
-    For an interval without a mean it is the middle, for an embedding the length.
-    """
-    if predictions.task == "embedding":
-        wide = predictions.arrays["embedding"].astype(np.float64)
-        length: Array = np.sqrt(np.einsum("nd,nd->n", wide, wide))
-        return length
-    if predictions.task == "classification":
-        return scores.predicted_class(predictions.arrays["probs"])
-    mean = predictions.get("mean")
-    if mean is not None:
-        return scores.pool_gaussian(mean=mean).mean
-    middle: Array = (predictions.arrays["lower"] + predictions.arrays["upper"]) / 2.0
-    return middle
+    """Return the predicted classes or values (N,); for embeddings their lengths."""
+    return referral_of(predictions.task).predicted(predictions)
 
 
-def _items_at(
-    predictions: Predictions, index: Index, name: str, source: UncertaintySource
+def _items_of(
+    predictions: Predictions,
+    judged: JudgedItems,
+    name: str,
+    source: UncertaintySource,
 ) -> ReferralItems:
-    target = predictions.arrays["target"][index]
+    index = judged.rows
     uncertainty = uncertainty_values(predictions, source)[index]
     group = predictions.get("group")
-    predicted = predicted_values(predictions)[index]
-    if predictions.classes is None:
-        correct, positive = np.zeros(len(index), np.bool_), np.zeros(len(index))
-        loss = np.abs(predicted - target)
-    else:
-        probs = scores.mean_probabilities(predictions.arrays["probs"])[index]
-        correct, positive = scores.correct(probs, target), probs[:, 1]
-        loss = scores.item_nll(probs, target)
     return ReferralItems(
         name=name,
         subset="",
         task=predictions.task,
         classes=predictions.classes,
-        target=target,
-        predicted=predicted,
-        correct=correct,
-        loss=loss,
-        positive=positive,
-        uncertainty=uncertainty,
-        rank=ranked_items(uncertainty),
-        cluster=cluster_codes(predictions.get("cluster"), index),
-        group=None if group is None else group[index],
-    )
-
-
-def _queries_at(
-    predictions: Predictions,
-    index: Index,
-    name: str,
-    source: UncertaintySource,
-    gallery: Predictions | None,
-) -> ReferralItems:
-    """Return queries, which are right if their nearest neighbour is of their class.
-
-    Without a gallery, queries that are each other's nearest neighbours are a cluster,
-    because they are right or wrong together. A query with equally near neighbours of
-    several classes counts as wrong, so that promises stay valid.
-    """
-    search = retrieved_items(predictions, index, gallery)
-    correct = search.hits > 1.0 - CERTAIN
-    uncertainty = uncertainty_values(predictions, source)[index]
-    group, cluster = predictions.get("group"), predictions.get("cluster")
-    units = joined_clusters(search.unit, None if cluster is None else cluster[index])
-    return ReferralItems(
-        name=name,
-        subset="",
-        task=predictions.task,
-        classes=None,
         target=predictions.arrays["target"][index],
         predicted=predicted_values(predictions)[index],
-        correct=correct,
-        loss=1.0 - correct.astype(np.float64),
-        positive=np.zeros(len(index)),
+        correct=judged.correct,
+        loss=judged.loss,
+        positive=judged.positive,
         uncertainty=uncertainty,
         rank=ranked_items(uncertainty),
-        cluster=cluster_codes(units, np.arange(len(index))),
+        cluster=cluster_codes(judged.unit, np.arange(len(index))),
         group=None if group is None else group[index],
     )
 
@@ -417,7 +286,7 @@ def _queries_at(
 def _array_of_file(predictions: Predictions, name: str) -> Array:
     own = own_uncertainties(predictions)
     if name not in own:
-        array = ARRAYS[predictions.task].replace("<name>", name)
+        array = referral_of(predictions.task).family.replace("<name>", name)
         names = ", ".join(f"'{array_name(predictions, each)}'" for each in own)
         raise ValueError(
             f"{predictions.source}: the plan refers by the array '{array}', and this "
@@ -435,30 +304,15 @@ def _array_of_file(predictions: Predictions, name: str) -> Array:
 
 def is_computable(predictions: Predictions, name: str) -> bool:
     """Return whether the uncertainty can be computed from the predictions."""
-    missing = {
-        **dict.fromkeys((*PARTS, *ROLES.values()), predictions.draws == 1),
-        "std": not _has_spread(predictions),
-        "width": "lower" not in predictions.arrays,
-    }
-    return not missing.get(name, False)
-
-
-def _has_spread(predictions: Predictions) -> bool:
-    several = predictions.draws > 1 and "mean" in predictions.arrays
-    return several or "var" in predictions.arrays
+    return not referral_of(predictions.task).lacking(predictions, name)
 
 
 def _check_computable(predictions: Predictions, name: str) -> None:
     """Raise unless the uncertainty can be computed."""
-    if is_computable(predictions, name):
-        return
-    needs = {
-        "std": "'var', or several draws of 'mean'",
-        "width": "'lower' and 'upper'",
-    }.get(name, "several draws (M, N, C), this file has one")
-    other = "use entropy, or " if predictions.task == "classification" else ""
-    array = ARRAYS[predictions.task].replace("<name>", name)
-    raise ValueError(
-        f"{predictions.source}: the {name} uncertainty needs {needs}; {other}give the "
-        f"values as '{array}'"
-    )
+    task = referral_of(predictions.task)
+    if needs := task.lacking(predictions, name):
+        array = task.family.replace("<name>", name)
+        raise ValueError(
+            f"{predictions.source}: the {name} uncertainty needs {needs};"
+            f" {task.instead}give the values as '{array}'"
+        )

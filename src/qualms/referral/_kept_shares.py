@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from qualms.arrays import Array, Flags, Index
 from qualms.inference import exact_ends
-from qualms.referral._items import Array, Flags, Index, ReferralItems
+from qualms.referral._items import ReferralItems
 
 
 class Estimates(NamedTuple):

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from qualms.arrays import Array, Index
 from qualms.inference import (
     PERMUTATIONS,
     TwoSamples,
@@ -22,7 +23,6 @@ from qualms.inference import (
     compare_values,
     holm,
 )
-from qualms.referral._items import Array, Index
 from qualms.referral.shares import points
 from qualms.scores import Estimate
 

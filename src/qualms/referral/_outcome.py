@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from qualms import scores
+from qualms.arrays import Array, Flags
 from qualms.evaluate.entry import Curve
 from qualms.inference import (
     Design,
@@ -21,10 +22,11 @@ from qualms.inference import (
     recall_influence,
     wilson_ends,
 )
-from qualms.referral._items import Array, Flags, ReferralItems
+from qualms.referral._items import ReferralItems
 from qualms.referral._request import SHARE_SCORES, ReferralOptions, Request
+from qualms.referral._task import referral_of
 from qualms.referral._walks import count_below
-from qualms.scores import Better, Estimate, about, kept_means, recall_at_1
+from qualms.scores import Better, Estimate, about, kept_means
 
 Verdict = Literal["met", "missed", "undecided"]
 
@@ -220,8 +222,9 @@ def score_label(items: ReferralItems, name: str) -> tuple[str, Better]:
     The accuracy of queries is called R@1.
     """
     label, better = LABELS[name]
-    queries = items.task == "embedding" and name == "accuracy"
-    return (about(recall_at_1).label if queries else label), better
+    if name == "accuracy" and (share := referral_of(items.task).accuracy) != name:
+        label = about(getattr(scores, share)).label
+    return label, better
 
 
 def estimate(items: ReferralItems, name: str, chosen: Flags, level: float) -> Estimate:
@@ -322,9 +325,8 @@ def _curve(items: ReferralItems) -> Curve:
     For queries it is R@1, for values the mean absolute error.
     """
     order, start = items.rank
-    name, values = "accuracy", items.correct.astype(np.float64)
-    if items.task == "embedding":
-        name = recall_at_1.__name__
+    values = items.correct.astype(np.float64)
+    name = referral_of(items.task).accuracy
     if not items.is_decided:
         name, values = "mae", items.loss
     means = kept_means(values[order], start)

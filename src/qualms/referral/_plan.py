@@ -19,11 +19,12 @@ from qualms.evaluate.notebook import (
 from qualms.evaluate.sources import Source
 from qualms.inference import WithInterval
 from qualms.referral._applied import AppliedPlan, ReferredItems, apply_plan
-from qualms.referral._items import COMPUTED, UncertaintySource
+from qualms.referral._items import UncertaintySource
 from qualms.referral._likeness import ReferenceSample
 from qualms.referral._outcome import Outcome
 from qualms.referral._plan_file import Fields, PlanError, file_text, read_fields
 from qualms.referral._request import SHARE_SCORES, Request
+from qualms.referral._task import referable_tasks, referral_of
 from qualms.referral._threshold import Cutoff, Offer, Promise
 from qualms.referral.shares import percent_interval
 from qualms.scores import Estimate
@@ -127,7 +128,7 @@ class ReferralPlan:
         units = f"clusters like these, of {PER_CLUSTER}"
         new = units if self.clustered else "items like these"
         sure = f"(confidence {self.promise.confidence:g})"
-        words = self.promise.words(of_queries=self.task == "embedding")
+        words = self.promise.words(accuracy=referral_of(self.task).promise)
         return f"For new {new}: {words} {sure}."
 
     def apply(
@@ -304,7 +305,7 @@ def _from_data(data: Fields) -> ReferralPlan:
     rule, origin = data.under("rule"), data.under("made_on")
     task, classes = data.of("task", str), data.count("classes")
     level = origin.number("level")
-    if task not in COMPUTED or not 0.0 < level < 1.0:
+    if task not in referable_tasks() or not 0.0 < level < 1.0:
         raise ValueError(f"'task' is {task!r:.40} and 'level' {level}")
     made_on = _origin(origin)
     shown = Cutoff(

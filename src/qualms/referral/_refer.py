@@ -19,6 +19,7 @@ from qualms.referral._request import (
     make_request,
 )
 from qualms.referral._sets import read_files, split_files
+from qualms.referral._task import referral_of
 from qualms.referral._threshold import choose_threshold, list_offers
 from qualms.referral._words import plan_notes, plan_warnings
 from qualms.wording import in_one_line
@@ -106,12 +107,13 @@ def refer(  # noqa: PLR0913 - what a plan may have to reach
 def _check_classes(file: Predictions, request: Request) -> None:
     """Raise unless the scores of `request` are defined for the classes of the file."""
     needed = [name for name in request.at_least if name != "accuracy"]
-    if file.task == "embedding" and needed:
+    task = referral_of(file.task)
+    if task.asks and needed:
         raise ValueError(
             f"{needed[0]} needs two classes, {file.source} holds {file.task}; ask for"
-            " an accuracy, which is R@1 of the kept queries, or a budget"
+            f" {task.asks}"
         )
-    if request.at_least and file.task == "regression":
+    if request.at_least and not task.is_decided:
         raise ValueError(
             f"{next(iter(request.at_least))} needs classes, {file.source} holds "
             f"{file.task}; ask for a budget"

@@ -15,8 +15,6 @@ class ShareScore(NamedTuple):
 
     promise: str
     """Words after "at least 95%" in a promise."""
-    of_queries: str = ""
-    """The same for queries of a retrieval."""
     target: int | None = None
     """Class whose items count; None if all items count."""
     side: str = ""
@@ -24,10 +22,7 @@ class ShareScore(NamedTuple):
 
 
 SHARE_SCORES: Mapping[str, ShareScore] = {
-    "accuracy": ShareScore(
-        promise="of the kept items are decided rightly",
-        of_queries="of the kept queries have a nearest item of their class",
-    ),
+    "accuracy": ShareScore(promise="of the kept items are decided rightly"),
     "sensitivity": ShareScore(
         promise="of the kept positives are found", target=1, side="positive"
     ),

@@ -14,6 +14,7 @@ from qualms.referral._items import (
     uncertainty_source,
 )
 from qualms.referral._request import ReferralOptions
+from qualms.shelf import traits
 
 
 class PlanSets(NamedTuple):
@@ -58,7 +59,7 @@ def _gallery(first: Predictions, options: ReferralOptions) -> Predictions | None
         return None
     gallery = predictions_of(options.gallery)
     for each in (first, gallery):
-        if each.task != "embedding":
+        if "vectors" not in traits(each.task):
             raise ValueError(
                 f"{each.source} holds {each.task}; a gallery is for embeddings, leave"
                 " it out"

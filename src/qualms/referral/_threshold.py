@@ -75,21 +75,20 @@ class Promise:
         self,
         as_text: Callable[[float], str] = exact_percent,
         *,
-        of_queries: bool = False,
+        accuracy: str = "",
     ) -> str:
         """Return the promise as a clause.
 
         Args:
             as_text: Formats the lower bounds.
-            of_queries: True if items are queries of a retrieval.
+            accuracy: Words of a task for the share of right items; '' for the usual.
         """
         if self.budget is not None:
             return f"at most {exact_percent(self.budget)} of them are referred"
-        shares = ((SHARE_SCORES[name], bound) for name, bound in self.at_least.items())
+        own = {"accuracy": accuracy} if accuracy else {}
         return " and ".join(
-            f"at least {as_text(bound)}"
-            f" {share.of_queries if of_queries else share.promise}"
-            for share, bound in shares
+            f"at least {as_text(bound)} {own.get(name, SHARE_SCORES[name].promise)}"
+            for name, bound in self.at_least.items()
         )
 
     def as_data(self) -> dict[str, Any]:

@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import bdtr, betaincinv
 
-from qualms.referral._items import Array, Flags, Index, ReferralItems
+from qualms.arrays import Array, Flags, Index
+from qualms.referral._items import ReferralItems
 from qualms.referral._request import Request
 from qualms.scores.threshold import (
     start_cuts,

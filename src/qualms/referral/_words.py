@@ -14,14 +14,15 @@ from qualms.referral._items import (
     is_computable,
     uncertainty_source,
     uncertainty_values,
-    usual_uncertainty,
 )
 from qualms.referral._outcome import Outcome
 from qualms.referral._plan import PER_CLUSTER, ReferralPlan
 from qualms.referral._request import ReferralOptions
+from qualms.referral._task import referral_of
 from qualms.referral._threshold import Cutoff
 from qualms.referral.shares import short_percent
 from qualms.scores import aurc
+from qualms.shelf import traits
 from qualms.wording import plural
 
 OTHERS = 4
@@ -243,7 +244,7 @@ def _other_uncertainties(
     index = in_domain_items(file)
     risk = 1.0 - items.correct if items.is_decided else items.loss
     area = {source.name: float(aurc(risk=risk, uncertainty=items.uncertainty))}
-    for name in dict.fromkeys((*own, usual_uncertainty(file))):
+    for name in dict.fromkeys((*own, referral_of(file.task).usual(file))):
         if name not in area and (name in own or is_computable(file, name)):
             values = uncertainty_values(file, uncertainty_source(file, name))[index]
             area[name] = float(aurc(risk=risk, uncertainty=values))
@@ -299,7 +300,7 @@ def _unknown_classes(files: Sequence[Predictions]) -> Iterator[str]:
 
 def _queries(items: ReferralItems, options: ReferralOptions) -> Iterator[str]:
     """Yield notes on the search for neighbours, and on the unit of promises."""
-    if items.task != "embedding":
+    if "vectors" not in traits(items.task):
         return
     if options.gallery is not None:
         yield (

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.padding import Padding
 
+from qualms import scores
 from qualms.referral import (
     AppliedPlan,
     Departure,
@@ -13,6 +14,7 @@ from qualms.referral import (
     Outcome,
     ReferralPlan,
     Workload,
+    referral_of,
 )
 from qualms.referral.shares import (
     exact_percent,
@@ -24,7 +26,7 @@ from qualms.report._printed import sparkline
 from qualms.report._scored import ARROW
 from qualms.report._terminal import escape, print_table
 from qualms.report.table import Column, Table, TableCell, TableLine, digits
-from qualms.scores import Estimate
+from qualms.scores import Estimate, about
 from qualms.wording import plural
 
 SHARES = ("accuracy", "balanced_accuracy", "sensitivity", "specificity")
@@ -128,12 +130,13 @@ def _headline(plan: ReferralPlan) -> str:
     if request.budget is not None:
         text = f"refer at most {exact_percent(request.budget)} of the items"
     else:
-        names = {"accuracy": "R@1"} if plan.task == "embedding" else {}
-        scores = (
-            f"{names.get(name, name)} {exact_percent(x)}"
+        share = referral_of(plan.task).accuracy
+        label = share if share == "accuracy" else about(getattr(scores, share)).label
+        least = (
+            f"{label if name == 'accuracy' else name} {exact_percent(x)}"
             for name, x in request.at_least.items()
         )
-        text = f"the kept items must reach {' and '.join(scores)}"
+        text = f"the kept items must reach {' and '.join(least)}"
     return f"[bold]Referral plan[/] from {escape(name)}: {text}"
 
 
@@ -154,16 +157,16 @@ def _promise_lines(plan: ReferralPlan) -> Iterator[str]:
         yield "Nothing is promised for new items: see the intervals below."
         return
     units = "clusters" if plan.clustered else "items"
-    of_queries = plan.task == "embedding"
+    accuracy = referral_of(plan.task).promise
     if plan.found:
         per = f", {PER_CLUSTER}" if plan.clustered else ""
-        words = promise.words(of_queries=of_queries)
+        words = promise.words(accuracy=accuracy)
         yield f"Promise for new {units} like these{per}: {words}."
     else:
         per = f" {PER_CLUSTER}" if plan.clustered else ""
         yield (
             f"The most that {promise.items:,} independent items can promise{per}: "
-            f"{promise.words(lower_percent, of_queries=of_queries)},"
+            f"{promise.words(lower_percent, accuracy=accuracy)},"
             f" {_threshold(plan)}. The numbers below "
             "are about that."
         )

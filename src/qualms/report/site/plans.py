@@ -21,14 +21,15 @@ from qualms.referral import (
     ScoreAnswers,
     SetChoices,
     plan_choices,
+    referable_tasks,
 )
 from qualms.referral.shares import lower_percent
 from qualms.report.site.contents import ScoredFile, ShownBenchmark, SiteContents
 from qualms.report.site.first_runs import first_runs
 from qualms.runs import stored
+from qualms.shelf import traits
 from qualms.spec import RunSpec
 
-TASKS = ("classification", "regression", "embedding")
 MOST = 24
 """Planners of a site; more would take long to compute and to choose from."""
 
@@ -62,7 +63,7 @@ class PlanSource:
 def plan_sources(contents: SiteContents) -> Iterator[PlanSource]:
     """Yield the predictions of a site that a plan can be made on."""
     for shown in contents.benchmarks:
-        if shown.report.task in TASKS:
+        if shown.report.task in referable_tasks():
             yield from _of_benchmark(shown)
     yield from _of_files(contents.files)
 
@@ -72,7 +73,7 @@ def plan_data(choices: PlanChoices, command: tuple[str, str]) -> dict[str, Any]:
     first = choices.sets[0]
     return {
         "uncertainty": choices.uncertainty.name,
-        "queries": choices.task == "embedding",
+        "queries": "vectors" in traits(choices.task),
         "level": choices.level,
         "items": choices.items,
         "clustered": first.clusters is not None,
@@ -205,7 +206,7 @@ def _of_files(files: Sequence[ScoredFile]) -> Iterator[PlanSource]:
     """Yield plans on validation predictions, or on the files themselves."""
     by_val: dict[Path, list[ScoredFile]] = {}
     for file in files:
-        if file.path is None or file.results.task not in TASKS:
+        if file.path is None or file.results.task not in referable_tasks():
             continue
         if file.val is None:
             yield PlanSource(label=file.results.name, group="Files", path=file.path)
