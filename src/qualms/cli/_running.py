@@ -17,6 +17,7 @@ from qualms.launch.progress import dataset_text
 from qualms.launch.resources import Resources
 from qualms.launch.running import data_line
 from qualms.runs import run_folder, why_failed
+from qualms.shelf import tasks_with
 from qualms.spec import RunSpec
 from qualms.study import RunPlan
 from qualms.wording import plural
@@ -109,7 +110,9 @@ def _show_predictions(plan: RunPlan, folders: Sequence[Path]) -> None:
     """Say where predictions are, and how to choose a referral threshold by them."""
     test = next(folders[0].glob(f"{plan.variants[0].test}.*"), None)
     typer.echo(f"predictions of every run, by row and seed: {folders[0].parent}")
-    if test is not None and plan.benchmark.task in ("classification", "regression"):
+    if test is not None and plan.benchmark.task in tasks_with(
+        "items probabilities", "values"
+    ):
         typer.echo(f"whom to refer: qualms refer {test} --budget 0.2")
 
 

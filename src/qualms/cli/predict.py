@@ -8,6 +8,7 @@ import typer
 from qualms.cli._complete import complete_posthoc
 from qualms.cli._include import Include
 from qualms.progress import showing
+from qualms.shelf import traits
 from qualms.wording import plural
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ def _report(result: "PicturePredictions", out: Path, method: str) -> None:
     classes = f", {predictions.classes} classes" if predictions.classes else ""
     typer.echo(f"{out}: {items}, {draws} by {method}{classes}")
     uncertainties = predictions.named("uncertainty")
-    if predictions.task == "embedding":
+    if "vectors" in traits(predictions.task):
         typer.echo(f"  uncertainties: {', '.join(uncertainties)}")
     for note in result.notes:
         typer.echo(f"  note: {note}")

@@ -12,10 +12,8 @@ from qualms.evaluate.entry import ScoreOptions
 from qualms.evaluate.scoring import score
 from qualms.evaluate.sources import Source
 from qualms.predictions import Header, Predictions, build
+from qualms.shelf import tasks_with
 from qualms.wording import suggest
-
-COLLECTED = ("classification", "regression", "embedding")
-"""Tasks whose items are collected in memory."""
 
 
 class Accumulator:
@@ -40,15 +38,15 @@ class Accumulator:
         header: Header | Mapping[str, Any] | None = None,
         logits: bool = False,
     ) -> None:
-        if task == "segmentation":
+        if task in tasks_with("pixels"):
             raise ValueError(
                 "maps are not collected in memory; stream the items to a folder with "
                 "qualms.predictions.SegmentationWriter and score that"
             )
-        if task not in COLLECTED:
+        if task not in (known := tasks_with("items")):
             raise ValueError(
-                f"task must be one of {', '.join(COLLECTED)}, got {task!r}."
-                f"{suggest(task, COLLECTED)}"
+                f"task must be one of {', '.join(known)}, got {task!r}."
+                f"{suggest(task, known)}"
             )
         self._task = task
         self._header = header

@@ -70,7 +70,7 @@ def estimator_arrays(estimator: Estimator, inputs: Any, target: Any) -> Estimate
         arrays = _class_arrays(estimator, names, inputs, target)
         if names != [str(number) for number in range(len(names))]:
             header["classes"] = names
-        return EstimatedArrays(arrays, {**header, "task": "classification"})
+        return EstimatedArrays(arrays, header)
     if isinstance(estimator, Unsupervised):
         raise PredictionsError(
             f"{type(estimator).__name__} finds clusters or outliers, and predicts no"
@@ -81,7 +81,7 @@ def estimator_arrays(estimator: Estimator, inputs: Any, target: Any) -> Estimate
     arrays = {"target": np.asarray(target), **_value_arrays(estimator, inputs)}
     if arrays["mean"].dtype.kind not in "fiu":
         raise PredictionsError(_without_probabilities(estimator))
-    return EstimatedArrays(arrays, {**header, "task": "regression"})
+    return EstimatedArrays(arrays, header)
 
 
 def _without_probabilities(estimator: object) -> str:

@@ -23,6 +23,7 @@ from qualms.evaluate.entry import ScoreOptions
 from qualms.evaluate.protocol import protocol_of
 from qualms.evaluate.segmented import measuring
 from qualms.processes import LocalCrew, LostProcessError, RemoteCrew, Workforce
+from qualms.shelf import traits
 from qualms.spec import Part
 from qualms.study import Benchmark, RunPlan, Variant
 
@@ -118,7 +119,7 @@ def _crew_for(
         return remote()
     # Segmented items are already measured by several processes.
     many = sum(len(part.runs) for part in parts) >= WORTHWHILE
-    if options.workers < 2 or not many or parts[0].benchmark.task == "segmentation":
+    if options.workers < 2 or not many or "pixels" in traits(parts[0].benchmark.task):
         return None
     return RemoteCrew(options.workers, partial(LocalCrew, script=False))
 

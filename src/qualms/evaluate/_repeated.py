@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from qualms.arrays import Index
 from qualms.predictions import Predictions
+from qualms.shelf import traits
 
 PREDICTED = {"probs": 1, "mean": 1, "var": 1, "lower": 0, "upper": 0, "embedding": 0}
 """Arrays of predictions, and the axis of their items."""
@@ -74,7 +75,7 @@ def _numbered(one: NDArray[Any], other: NDArray[Any]) -> tuple[Index, Index]:
 
 def _by_chance(predictions: Predictions, rows: Index, times: Index) -> float:
     """Return how many rows should have the target of none of so many other rows."""
-    if predictions.task == "classification":
+    if "probabilities" in traits(predictions.task):
         probs = predictions.arrays["probs"][:, rows].mean(axis=0, dtype=np.float64)
         return float((probs * (1.0 - probs) ** times[:, None]).sum())
     share = np.unique(predictions.arrays["target"], return_counts=True)[1]
@@ -87,7 +88,7 @@ def _with_target(predictions: Predictions) -> Index:
     if target is None:
         return np.zeros(0, np.int64)
     there = np.ones(len(target), bool) if known is None else known
-    if predictions.task == "classification":
+    if "probabilities" in traits(predictions.task):
         there = there & (target >= 0)
     return np.flatnonzero(there)
 

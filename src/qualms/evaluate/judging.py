@@ -40,6 +40,8 @@ class Judging:
     """The questions of the verdict, and how they are answered."""
     shown: Callable[[Sequence[ScoreRow]], ShownScores]
     """From the rows of a file to the scores that are shown first."""
+    baseline: str = "guessing"
+    """What accurate predictions are better than, in words; '' for nothing."""
     unasked: Callable[["Results"], str] = _all_asked
     """Why no question is asked about a file; '' where they are."""
 

@@ -15,6 +15,7 @@ from qualms.arrays import Index
 from qualms.evaluate.subsets import known_items
 from qualms.predictions import Predictions
 from qualms.scores.retrieval import Retrieved, retrieved
+from qualms.shelf import traits
 
 
 def query_items(predictions: Predictions, gallery: Predictions | None) -> Index:
@@ -82,7 +83,7 @@ def gallery_classes(
         ValueError: If the gallery holds no embeddings, an item is in it, or one file
             names its classes and the other one numbers them.
     """
-    if gallery.task != "embedding":
+    if "vectors" not in traits(gallery.task):
         raise ValueError(
             f"a gallery must hold embeddings, {gallery.source} holds {gallery.task};"
             " leave it out, or choose another file"

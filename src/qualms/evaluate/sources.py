@@ -18,6 +18,7 @@ from qualms.predictions import (
     read,
     with_stated,
 )
+from qualms.shelf import traits
 
 Source = str | Path | Mapping[str, Any] | Frame | HuggingFaceDataset | Predictions
 LARGEST = 1e70
@@ -59,7 +60,7 @@ class SourceReader(NamedTuple):
     def _other_alpha(self, predictions: Predictions) -> tuple[str, ...]:
         """Return a note if the header states another alpha than the user."""
         in_header = predictions.header.alpha
-        if predictions.task != "regression" or in_header is None:
+        if "values" not in traits(predictions.task) or in_header is None:
             return ()
         if self.alpha in (None, in_header):
             return ()

@@ -14,7 +14,7 @@ from inspect import Parameter
 from typing import TYPE_CHECKING, NamedTuple
 
 from qualms.launch.options import options_of
-from qualms.shelf import find, names
+from qualms.shelf import find, names, traits
 from qualms.spec import Part
 from qualms.study import RunPlan, TableRow
 
@@ -161,7 +161,7 @@ def _with_pools(
     pooled = [r.name for r in plan.rows if r.pool > 1 and r.method.name == method]
     if pooled:
         return plan, pooled
-    if plan.benchmark.task == "embedding":
+    if "vectors" in traits(plan.benchmark.task):
         raise ValueError(
             f"{plan.benchmark.name} is about embeddings, and those of different"
             f" networks cannot be pooled, got {method}{POOLED}; take 'head_ensemble'"

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from qualms.launch._extra_rows import default_method
+from qualms.shelf import traits
 from qualms.spec import Part
 from qualms.study import RunPlan
 
@@ -48,7 +49,7 @@ def with_frozen_rows(
             network has no weights to start from.
     """
     benchmark = plan.benchmark
-    if benchmark.task != "embedding":
+    if "vectors" not in traits(benchmark.task):
         raise ValueError(
             f"--frozen is for benchmarks of embeddings, such as url, and"
             f" {benchmark.name} is about {benchmark.task}; leave it out"

@@ -36,6 +36,7 @@ from qualms.datasets import (
 from qualms.launch._devices import devices_for
 from qualms.launch.data import recipe_of
 from qualms.launch.plan import RunRequest
+from qualms.shelf import traits
 from qualms.spec import Part
 from qualms.study import GivenData
 from qualms.wording import suggest
@@ -285,7 +286,11 @@ def _corruptions(
 def _check_network(dataset: Dataset, options: Mapping[str, Any]) -> None:
     """Raise if the data are volumes that no network of ours can predict."""
     task = dataset.task
-    if task.space == 3 and task.name != "segmentation" and _network(options) is None:
+    if (
+        task.space == 3
+        and "pixels" not in traits(task.name)
+        and _network(options) is None
+    ):
         raise ValueError(
             f"there is no network for {task.name} of volumes; state one of yours with"
             " -o network.name=NAME and --include, or give masks"

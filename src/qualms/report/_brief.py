@@ -57,7 +57,7 @@ def _short(answer: Answer) -> str:
 
 def _asked(question: Question, task: str) -> str:
     """Return a question that yes or no answers."""
-    than = {"segmentation": "", "regression": "a constant"}.get(task, "guessing")
+    than = judging_of(task).baseline
     named = question == "accurate" and than
     return f"Better than {than}?" if named else QUESTIONS[question]
 

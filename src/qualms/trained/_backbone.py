@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
 from qualms.methods import Readout, read_head, upsampled
+from qualms.shelf import traits
 from qualms.trained._outputs import OutputReader
 from qualms.trained._several_inputs import SeveralInputs
 from qualms.wording import error_words, suggest
@@ -76,7 +77,7 @@ class TrainedBackbone(nn.Module):
             return False
         half = features.dtype in (torch.float16, torch.bfloat16)
         tolerance = _HALF_ROUNDING if half else _ROUNDING
-        if self.reader.task == "regression":
+        if "values" in traits(self.reader.task):
             return _close(computed, outputs, relative=tolerance, room=tolerance * 1e-2)
         first, second = (
             o.softmax(1) if o.shape[1] > 1 else o.sigmoid() for o in (computed, outputs)

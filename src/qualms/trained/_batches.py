@@ -21,6 +21,7 @@ from torch.utils.data import (
 )
 
 from qualms.methods import Batch
+from qualms.shelf import traits
 from qualms.spec import Task
 from qualms.trained._regions import masks_of_regions
 from qualms.trained._several_inputs import InputLayout, is_several, joined
@@ -143,7 +144,7 @@ class ItemLoader:
                     " give batches (x, target)"
                 )
             target = target_of(batch, task, self.name, regions=self.regions)
-            if task.name == "segmentation":
+            if "pixels" in traits(task.name):
                 if target.shape[1] > 1:
                     raise ValueError(
                         f"{self.name} has label maps of {target.shape[1]} raters, and a"
@@ -244,7 +245,7 @@ def target_of(batch: ItemBatch, task: Task, name: str, *, regions: int = 0) -> T
     assert target is not None
     if regions:
         target = masks_of_regions(target, batch.x, regions, name)
-    elif task.name == "segmentation":
+    elif "pixels" in traits(task.name):
         if target.ndim == batch.x.ndim - 1:
             target = target[:, None]
         if target.ndim != batch.x.ndim or target.shape[2:] != batch.x.shape[2:]:
@@ -259,7 +260,7 @@ def target_of(batch: ItemBatch, task: Task, name: str, *, regions: int = 0) -> T
                 f" {tuple(target.shape)}; if it is one-hot, take its argmax(1)"
             )
         target = target.flatten()
-    if task.name == "regression":
+    if "values" in traits(task.name):
         return target.float() if target.dtype != torch.float64 else target
     return _classes(target, task, name, regions)
 
@@ -279,7 +280,7 @@ def _classes(target: Tensor, task: Task, name: str, regions: int) -> Tensor:
             f" {target.flatten()[0].item():.4g}; for values say task='regression'"
         )
     wrong = classes < -1
-    if task.name == "embedding":  # of any classes, not only those of the network
+    if "vectors" in traits(task.name):  # of any classes, not only those of the network
         if bool(wrong.any()):
             raise ValueError(
                 f"targets of {name} must be classes from 0 on, or -1 where none is"
@@ -292,7 +293,7 @@ def _classes(target: Tensor, task: Task, name: str, regions: int) -> Tensor:
         wrong &= classes != task.ignore
     if bool(wrong.any()):
         first = classes[wrong][0].item()
-        marks = first > 0 and task.name == "segmentation"
+        marks = first > 0 and "pixels" in traits(task.name)
         hint = "; say ignore=... if it marks pixels that do not count" if marks else ""
         hint = "; convert the masks to 0 and 1" if regions else hint
         raise ValueError(

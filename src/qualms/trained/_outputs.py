@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from qualms.shelf import names, traits
 from qualms.trained._regions import separate_regions
 from qualms.wording import suggest
 
@@ -49,12 +50,12 @@ class OutputReader:
 
     def __call__(self, returned: Any, x: Tensor) -> Tensor:
         """Return outputs (B, K, *space) in float32 from what a model gave for `x`."""
-        if self.task == "regression":
+        if "values" in traits(self.task):
             return self._values(returned)
         if self.form == "embeddings":
             return _embeddings(returned, x)
         scores = _scores(returned)
-        space = x.ndim - 2 if self.task == "segmentation" else 0
+        space = x.ndim - 2 if "pixels" in traits(self.task) else 0
         if scores.ndim == space + 1:  # two classes
             scores = scores[:, None]
         if scores.ndim != space + 2 or len(scores) != len(x):
@@ -81,7 +82,7 @@ class OutputReader:
 
     def check_form(self, outputs: Tensor) -> None:
         """Raise if logits look like probabilities, and the user named no form."""
-        if self.task == "regression" or self.form != "logits" or self.explicit:
+        if self.form != "logits" or self.explicit:
             return
         if not bool((outputs >= 0).all() and (outputs <= 1).all() and outputs.any()):
             return
@@ -119,18 +120,13 @@ class OutputReader:
 
 def make_reader(task: str, outputs: str | None, *, regions: int = 0) -> OutputReader:
     """Return the reader for a task and the form of outputs that the user states."""
-    forms_of = {
-        "classification": CLASS_FORMS,
-        "segmentation": CLASS_FORMS,
-        "regression": VALUE_FORMS,
-        "embedding": EMBEDDING_FORMS,
-    }
-    if task not in forms_of:
+    known = [each for each in names("tasks") if _forms(each)]
+    if task not in known:
         raise ValueError(
-            f"task must be one of {', '.join(forms_of)}, got {task!r}."
-            f"{suggest(str(task), forms_of)}"
+            f"task must be one of {', '.join(known)}, got {task!r}."
+            f"{suggest(str(task), known)}"
         )
-    forms = forms_of[task]
+    forms = _forms(task)
     if outputs is not None and outputs not in forms:
         raise ValueError(
             f"outputs of {task} must be one of {', '.join(map(repr, forms))}, got"
@@ -143,6 +139,16 @@ def make_reader(task: str, outputs: str | None, *, regions: int = 0) -> OutputRe
         explicit=outputs is not None,
         regions=regions,
     )
+
+
+def _forms(task: str) -> tuple[str, ...]:
+    """Return the names of what a model for a task may return."""
+    kind = traits(task)
+    if "vectors" in kind:
+        return EMBEDDING_FORMS
+    if "values" in kind:
+        return VALUE_FORMS
+    return CLASS_FORMS if "probabilities" in kind else ()
 
 
 def _embeddings(returned: Any, x: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from qualms.predictions import Header, SegmentationWriter
+from qualms.shelf import traits
 from qualms.spec import Task
 from qualms.trained._batches import ItemBatch, ItemLoader, target_of
 from qualms.trained._embeddings import embedded_views
@@ -109,7 +110,7 @@ class TrainedPasses:
             check_returned(tensors, self.task)
             return tensors
 
-        if self.task.name != "embedding":
+        if "vectors" not in traits(self.task.name):
             return predict(batch.x)
         rows = [f"{row + place:06d}" for place in range(len(batch.x))]
         items = [str(name) for name in batch.about.get("item", rows)]

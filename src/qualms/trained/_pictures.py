@@ -21,12 +21,12 @@ from qualms.datasets.folder.listing import OwnItem, listing_of
 from qualms.datasets.folder.targets import target_number
 from qualms.networks import PictureNetwork, onnx_classifier, picture_network
 from qualms.predictions import NO_TARGET, Predictions, check_destination, write
+from qualms.shelf import tasks_with, traits
 from qualms.trained._classes import class_names, embedded_classes, read_classes
 from qualms.trained.predict import predict
 from qualms.training.machine import make_machine
 from qualms.training.options import Execution
 
-TASKS = ("classification", "regression", "embedding")
 _SPLITS = {"source": "test", "fit": "train", "val": "val"}
 """Split that is taken where the items of a folder state theirs."""
 _COLOURS = 3
@@ -86,8 +86,8 @@ def predict_pictures(
     progress: Progress | None = None,
 ) -> PicturePredictions:
     """Predict or embed pictures with a trained network, by `qualms.predict`."""
-    if request.task not in TASKS:
-        raise ValueError(f"task must be {', '.join(TASKS)}, got {request.task!r}")
+    if request.task not in (known := tasks_with("items")):
+        raise ValueError(f"task must be {', '.join(known)}, got {request.task!r}")
     if out is not None:
         check_destination(out, task=request.task)
     listed = None if request.classes is None else read_classes(request.classes)
@@ -95,7 +95,7 @@ def predict_pictures(
     _check_targets(sets.values())
     model = _model(request)
     is_onnx = request.network.lower().endswith(".onnx")
-    embeds = request.task == "embedding"
+    embeds = "vectors" in traits(request.task)
     outputs = 0 if embeds and is_onnx else model.outputs
     targets = _target_reader(request, outputs, sets, listed)
     device = make_machine(request.device, Execution()).device
@@ -158,7 +158,7 @@ def _model(request: PictureRequest) -> PictureNetwork:
                 " leave it out"
             )
         model = picture_network(request.network, request.weights)
-        if request.task != "embedding" and not model.outputs:
+        if "vectors" not in traits(request.task) and not model.outputs:
             raise ValueError(
                 f"the weights {request.weights!r} of {request.network} must end in a"
                 " linear classifier with a bias, and have none; say --task embedding,"
@@ -184,7 +184,7 @@ def _form(
     request: PictureRequest, model: PictureNetwork, *, is_onnx: bool
 ) -> str | None:
     """Return what the outputs are; None for values, and where the values may tell."""
-    if request.task == "embedding":
+    if "vectors" in traits(request.task):
         if is_onnx and request.outputs not in (None, "embeddings"):
             raise ValueError(
                 "the layers of a file .onnx cannot be seen, so that its outputs must be"
@@ -192,7 +192,7 @@ def _form(
                 " without its classifier, and leave --outputs out"
             )
         return "logits" if model.outputs and not is_onnx else "embeddings"
-    if request.task != "classification":
+    if "probabilities" not in traits(request.task):
         return None
     return request.outputs if is_onnx else "logits"
 
@@ -283,10 +283,10 @@ def _target_reader(
     sets: Mapping[str, _PictureSet],
     listed: Sequence[str] | None,
 ) -> _TargetReader:
-    if request.task == "regression":
+    if "values" in traits(request.task):
         return _TargetReader(target_number)
     of_items = {item.target for part in sets.values() for item in part.items} - {""}
-    if request.task == "embedding":
+    if "vectors" in traits(request.task):
         named = embedded_classes(outputs, listed, of_items, str(request.classes or ""))
         number = named.numbers()
         return _TargetReader(

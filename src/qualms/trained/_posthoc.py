@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from qualms.methods import Method
-from qualms.shelf import PartError, find, names
+from qualms.shelf import PartError, find, names, traits
 from qualms.spec import Task
 from qualms.trained._backbone import TrainedBackbone, make_backbone
 from qualms.trained._outputs import make_reader
@@ -126,9 +126,9 @@ def _example(task: Task) -> TrainedBackbone:
     count = task.classes or 1
     last: nn.Module = nn.Linear(2, count)
     x = torch.zeros(2, 2)
-    if task.name == "segmentation":
+    if "pixels" in traits(task.name):
         last = (nn.Conv3d if task.space == 3 else nn.Conv2d)(2, count, 1)
         x = torch.zeros(2, 2, *(4,) * task.space)
     model = nn.Sequential(nn.ReLU(), nn.Dropout(0.5), last).eval()
-    outputs = None if task.name == "regression" else "logits"
+    outputs = None if "values" in traits(task.name) else "logits"
     return make_backbone(model, x, make_reader(task.name, outputs), None).backbone

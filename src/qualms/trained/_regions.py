@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
+from qualms.shelf import tasks_with
+
 _STATISTIC = ("mean_probs", "draw_labels")
 _SPACELESS = 2
 """Axes (B, K) of maps before those of space."""
@@ -23,7 +25,7 @@ def check_regions(
             f"regions must be a list of names, such as ['whole', 'core'], got"
             f" {regions!r:.60}"
         )
-    if regions and task != "segmentation":
+    if regions and task not in tasks_with("pixels"):
         raise ValueError(
             f"regions are for segmentation, and this task is {task}; leave them out"
         )

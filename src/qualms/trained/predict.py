@@ -21,6 +21,7 @@ from qualms.predictions import (
     read,
     write,
 )
+from qualms.shelf import tasks_with, traits
 from qualms.spec import Task
 from qualms.trained._backbone import TrainedBackbone, make_backbone
 from qualms.trained._batches import ItemBatch, ItemLoader, Unpack, as_loader
@@ -169,7 +170,7 @@ def _predicted(
 ) -> Predictions:
     """Predict all items, and write the predictions to `out` if it is not None."""
     task = passes.task.name
-    if out is not None and task == "segmentation":
+    if out is not None and "pixels" in traits(task):
         passes.write_maps(out, make_header(None))
         return read(out)
     arrays = passes.arrays()
@@ -250,7 +251,7 @@ class _ModelRequest:
 def _check_out(out: str | PathLike[str] | None, task: str) -> None:
     if out is not None:
         check_destination(out, task=task)
-    elif task == "segmentation":
+    elif task in tasks_with("pixels"):
         raise ValueError("segmentation is written item by item; say out=FOLDER")
 
 
@@ -307,7 +308,7 @@ def _fit(
 
 def _check_embeds(task: Task, backbone: TrainedBackbone) -> None:
     """Raise if a classifier does not show the layer whose inputs are embeddings."""
-    if task.name == "embedding" and task.classes and backbone.last is None:
+    if "vectors" in traits(task.name) and task.classes and backbone.last is None:
         raise ValueError(
             "no last linear layer was seen in the model, whose inputs would be the"
             " embeddings; name it by last=..., or pass a model that returns embeddings"
@@ -317,7 +318,7 @@ def _check_embeds(task: Task, backbone: TrainedBackbone) -> None:
 def _task(reader: OutputReader, outputs: Tensor, x: Tensor, ignore: int | None) -> Task:
     """Return the task of a model with `outputs` (B, K, *space)."""
     name = reader.task
-    if ignore is not None and name != "segmentation":
+    if ignore is not None and "pixels" not in traits(name):
         raise ValueError(f"ignore is for segmentation, and this task is {name}")
     has_classes = reader.form in CLASS_FORMS
     classes = max(2, outputs.shape[1]) if has_classes else None

@@ -12,6 +12,7 @@ from qualms.evaluate.chosen_uncertainty import chosen_uncertainty
 from qualms.evaluate.subsets import known_items
 from qualms.predictions import Predictions
 from qualms.referral import predicted_values, uncertainty_source, uncertainty_values
+from qualms.shelf import traits
 
 SHOWN = 12
 """Items of each kind."""
@@ -49,7 +50,7 @@ def telling_items(
     index = known_items(predictions)
     if not len(index):
         raise ValueError("no item has a known target")
-    judged = (_classes if predictions.task == "classification" else _values)(
+    judged = (_classes if "probabilities" in traits(predictions.task) else _values)(
         predictions, index
     )
     order = np.argsort(uncertainty[index], kind="stable")
@@ -102,7 +103,7 @@ def item_uncertainty(predictions: Predictions) -> tuple[str, Array]:
         LookupError: If the one that the header names is not there.
         ValueError: If there is none.
     """
-    if predictions.task == "embedding":
+    if "vectors" in traits(predictions.task):
         own = predictions.named("uncertainty")
         name = chosen_uncertainty(predictions, own)
         return name, np.asarray(own[name], np.float64)

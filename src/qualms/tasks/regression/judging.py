@@ -279,4 +279,6 @@ _SHOWN = ShownScores(
     ),
     grouped=("mae", "crps_gaussian", "coverage", "interval_length"),
 )
-JUDGING = Judging(judge=judge_values, rules=RULES, shown=lambda _: _SHOWN)
+JUDGING = Judging(
+    judge=judge_values, rules=RULES, shown=lambda _: _SHOWN, baseline="a constant"
+)

@@ -304,5 +304,9 @@ _SHOWN = ShownScores(
     grouped=("macro_dice", "dice", "ged", "stated_ace", "aurc"),
 )
 JUDGING = Judging(
-    judge=judge_maps, rules=RULES, shown=lambda _: _SHOWN, unasked=unasked
+    judge=judge_maps,
+    rules=RULES,
+    shown=lambda _: _SHOWN,
+    baseline="",
+    unasked=unasked,
 )

@@ -7,6 +7,7 @@ from qualms.report._group_spreads import spread_tables
 from qualms.report._operating_points import point_tables
 from qualms.report._scored import difference_table, score_notes
 from qualms.report._thinned import thinned
+from qualms.report.showing import showing_of
 from qualms.report.site.charts import figure_of, on_paper
 from qualms.report.site.contents import FileGroup, SiteContents
 from qualms.report.site.file_figures import file_drawings
@@ -45,26 +46,11 @@ def files(contents: SiteContents) -> Iterator[Page]:
         )
 
 
-_SHOWN_BY = {
-    "classification": (
-        ("items.html", "its items"),
-        ("planner.html", "a referral plan"),
-    ),
-    "regression": (("items.html", "its items"), ("planner.html", "a referral plan")),
-    "segmentation": (("viewer.html", "its segmentations"),),
-    "embedding": (
-        ("neighbours.html", "nearest neighbours"),
-        ("planner.html", "a referral plan"),
-    ),
-}
-"""Pages that show more of a file, by its task."""
-
-
 def _links(group: FileGroup) -> Iterator[Fragment]:
     """Yield links to the other pages of files that can be read again."""
     if all(file.path is None for file in group.files):
         return
-    pages = [*_SHOWN_BY.get(group.files[0].results.task, ())]
+    pages = [*showing_of(group.files[0].results.task).pages]
     if len(group.files) > 1:
         pages.append(("compare.html", "differences"))
     links = [

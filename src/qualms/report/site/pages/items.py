@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from qualms.predictions import read
+from qualms.report.showing import showing_of
 from qualms.report.site.contents import SiteContents
 from qualms.report.site.item_files import item_files
 from qualms.report.site.item_pictures import ItemPictures, ItemRows
@@ -15,8 +16,8 @@ from qualms.report.site.item_sources import (
 )
 from qualms.report.site.page import Page
 from qualms.report.site.telling_items import SHOWN, telling_items
+from qualms.shelf import names
 
-TASKS = ("classification", "regression")
 MOST = 24
 """Predictions whose items are shown."""
 LEAD = "Where the model was sure and wrong, and where it was right and did not know."
@@ -30,7 +31,8 @@ RULES = (
 
 def items(contents: SiteContents) -> Iterator[Page]:
     """Yield the page of telling items, if there are predictions to show."""
-    sources = list(item_sources(contents, TASKS))
+    tasks = tuple(task for task in names("tasks") if showing_of(task).tells_items)
+    sources = list(item_sources(contents, tasks))
     if not sources:
         return
     pictures = ItemPictures(contents.data)

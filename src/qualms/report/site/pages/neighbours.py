@@ -17,6 +17,7 @@ from qualms.report.site.item_sources import (
 )
 from qualms.report.site.page import Page
 from qualms.report.site.query_gallery import NEIGHBOURS, SHOWN, query_gallery
+from qualms.shelf import tasks_with
 
 MOST = 12
 """Embeddings whose queries are shown."""
@@ -31,7 +32,7 @@ RULES = (
 
 def neighbours(contents: SiteContents) -> Iterator[Page]:
     """Yield the gallery, if there are embeddings to show."""
-    sources = list(item_sources(contents, ("embedding",)))
+    sources = list(item_sources(contents, tasks_with("vectors")))
     if not sources:
         return
     pictures = ItemPictures(contents.data)

@@ -17,6 +17,7 @@ from qualms.report.site.item_sources import (
 )
 from qualms.report.site.page import Page
 from qualms.report.site.segmented_cases import STEPS, segmented_cases
+from qualms.shelf import tasks_with
 
 MOST = 16
 """Segmentations whose cases are shown."""
@@ -31,7 +32,7 @@ RULES = (
 
 def viewer(contents: SiteContents) -> Iterator[Page]:
     """Yield the viewer, if there are segmentations to show."""
-    sources = list(item_sources(contents, ("segmentation",)))
+    sources = list(item_sources(contents, tasks_with("pixels")))
     if not sources:
         return
     pictures = ItemPictures(contents.data)

@@ -1,0 +1,8 @@
+"""Pages of classified items."""
+
+from qualms.report.showing import Showing
+
+SHOWING = Showing(
+    pages=(("items.html", "its items"), ("planner.html", "a referral plan")),
+    tells_items=True,
+)
