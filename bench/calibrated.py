@@ -15,9 +15,9 @@ from scipy.special import expit
 
 from qualms import predictions
 from qualms.evaluate import Results, ScoreOptions
-from qualms.evaluate._estimates import estimated
-from qualms.tasks.classification._verdict import probabilities_calibrated
+from qualms.evaluate.estimates import estimated
 from qualms.evaluate.scoring import _row, judge_file
+from qualms.tasks.classification._verdict import probabilities_calibrated
 
 PAGE = Path(__file__).parents[1] / "docs" / "verdict.md"
 BEGIN = "<!-- Written by bench/calibrated.py: do not edit up to the next mark. -->"

@@ -23,8 +23,8 @@ from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from qualms import scores
-from qualms.evaluate._estimates import Estimated
 from qualms.evaluate.entry import Entry, ScoreOptions
+from qualms.evaluate.estimates import Estimated
 from qualms.evaluate.uncertainty_ranking import uncertainty_rankings
 from qualms.inference import (
     influence_of,

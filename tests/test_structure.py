@@ -47,6 +47,46 @@ def imported(tree):
             yield from (n[len("qualms.") :] for n in found if n.startswith("qualms."))
 
 
+ENGINES = (
+    *("predictions", "evaluate", "referral", "report", "methods", "training"),
+    "trained",
+)
+TASKS = {"classification", "regression", "segmentation", "embedding", "multilabel"}
+ALIKE = {
+    "evaluate._repeated": "embedding",
+    "methods._uncertain": "embedding",
+    "methods._untrained": "embedding",
+    "methods.frozen": "embedding",
+    "predictions._reader": "embedding",
+    "predictions.schema": "embedding",
+    "evaluate.neighbours": "embedding",
+    "report.site.query_gallery": "embedding",
+    "training.selection": "embedding",
+    "training._validate": "embedding",
+    "report.site.file_scores": "regression",
+    "trained._pictures": "classification",
+}
+"""Arrays, a family of scores, and a default that are called as a task is."""
+
+
+def test_engines_hold_no_name_of_a_task():
+    named = {
+        (module, node.value)
+        for module, tree in TREES.items()
+        for node in ast.walk(tree)
+        if module.split(".")[0] in ENGINES
+        and isinstance(node, ast.Constant)
+        and node.value in TASKS
+    }
+    assert named - set(ALIKE.items()) == set()
+    compared = re.compile(r"task(\.name)? (==|!=|in|not in) [\"'(\[{]")
+    assert [
+        p
+        for p in MODULES
+        if name_of(p).split(".")[0] in ENGINES and compared.search(p.read_text("utf-8"))
+    ] == []
+
+
 def test_there_is_no_drawer_for_helpers():
     assert [p for p in MODULES if p.stem.strip("_") in BANNED] == []
 

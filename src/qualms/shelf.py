@@ -5,7 +5,8 @@ the message suggests the closest known one.
 
 Parts may also live outside the package. In a file or folder that is included, every
 function whose return type belongs to a shelf, such as `Method` or `Recipe`, is a part,
-and so is every function that is declared by `@as_score`. An installed package names its
+and so is every function that is declared by `@as_score`. A folder with `schema.py` is a
+task. An installed package names its
 parts by entry points: the group `qualms.methods` fills the shelf `methods`.
 """
 
@@ -41,7 +42,7 @@ _SHELF_OF = {
 _RETURNED = {shelf: kind for kind, shelf in _SHELF_OF.items()}
 _SHELVES = (
     *("methods", "datasets", "networks", "benchmarks", "scores", "readers"),
-    "corruptions",
+    *("corruptions", "tasks"),
 )
 """Shelves that entry points may fill."""
 
@@ -122,7 +123,9 @@ def tasks_stating(kind: str) -> tuple[str, ...]:
 
 
 def _task_package(task: str) -> str:
-    return f"qualms.tasks.{task}"
+    """Return the package with the files of a task."""
+    outside = outside_parts("tasks").get(task)
+    return f"qualms.tasks.{task}" if outside is None else outside.load().__name__
 
 
 @cache
@@ -336,11 +339,12 @@ def _included(text: str) -> Mapping[str, Mapping[str, OutsidePart]]:
                 " such file; check the path"
             )
         parts = [part for file in _python_files(Path(path)) for part in _parts(file)]
+        parts += [("tasks", _task_part(each)) for each in _task_folders(Path(path))]
         if not parts:
             raise ValueError(
                 f"{path} holds no part: a function must say that it returns Method,"
                 " Recipe, Benchmark, Reader, Corruption or a torch module, or be"
-                " declared by @as_score"
+                " declared by @as_score; a folder with schema.py is a task"
             )
         for shelf, part in parts:
             _refuse_taken(shelf, part, shelves.get(shelf, {}))
@@ -371,9 +375,25 @@ def _own_names(shelf: str) -> frozenset[str]:
     return frozenset(_package_parts(shelf))
 
 
+def _task_folders(path: Path) -> list[Path]:
+    """Return the folders of tasks: `path` itself, or those in it."""
+    return sorted(file.parent for file in path.glob("schema.py")) or sorted(
+        file.parent for file in path.glob("*/schema.py")
+    )
+
+
+def _task_part(folder: Path) -> OutsidePart:
+    package = _imported(folder / "__init__.py", folder.name)
+    return OutsidePart(
+        name=folder.name, where=str(folder), load=partial(_identity, package)
+    )
+
+
 def _python_files(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
+    if path in _task_folders(path):
+        return []
     return [
         file
         for file in sorted(path.glob("*.py"))
@@ -399,23 +419,24 @@ def _identity(part: Any) -> Any:
     return part
 
 
-def _imported(file: Path) -> ModuleType:
+def _imported(file: Path, package: str = "") -> ModuleType:
     """Import `file` under its plain name, by which other processes find it too."""
-    spec = find_spec(file.stem) if file.stem.isidentifier() else None
-    loaded = getattr(sys.modules.get(file.stem), "__file__", None)
+    name = package or file.stem
+    spec = find_spec(name) if name.isidentifier() else None
+    loaded = getattr(sys.modules.get(name), "__file__", None)
     origins = {loaded, spec.origin if spec else None} - {None}
-    if file.suffix != ".py" or not file.stem.isidentifier():
+    if file.suffix != ".py" or not name.isidentifier():
         raise ValueError(f"{file} cannot be included: it must be named like NAME.py")
     if any(Path(str(origin)).resolve() != file for origin in origins):
         raise ValueError(
-            f"{file} cannot be included: Python has another module {file.stem!r};"
+            f"{file} cannot be included: Python has another module {name!r};"
             " rename the file"
         )
-    folder = str(file.parent)
+    folder = str(file.parent.parent if package else file.parent)
     if folder not in sys.path:
         sys.path.append(folder)
     try:
-        return import_module(file.stem)
+        return import_module(name)
     except KeyboardInterrupt:
         raise
     except BaseException as error:

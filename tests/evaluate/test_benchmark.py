@@ -16,9 +16,9 @@ from qualms.benchmarks.regression import regression
 from qualms.benchmarks.regression._protocol import SCORES
 from qualms.effects import value_of
 from qualms.evaluate import ScoreOptions
-from qualms.evaluate._estimates import mean_curves, mean_histograms
 from qualms.evaluate.benchmark import judge_plan
 from qualms.evaluate.entry import Curve, Histogram, Judgement
+from qualms.evaluate.estimates import mean_curves, mean_histograms
 from qualms.evaluate.protocol import Repeat, protocol_of
 from qualms.predictions import build
 from qualms.runs import mark_done

@@ -10,9 +10,9 @@ import pytest
 from qualms.evaluate import ScoreOptions, score
 from qualms.evaluate.drawings import CURVE_POINTS, thin
 from qualms.evaluate.scoring import Scored
-from qualms.tasks.classification import judging as classification
 from qualms.report import to_json
 from qualms.report.site import write_page
+from qualms.tasks.classification import judging as classification
 
 
 @pytest.fixture(scope="module")

@@ -17,9 +17,9 @@ from qualms import predictions, scores
 from qualms.benchmarks.retina import retina
 from qualms.effects import value_of
 from qualms.evaluate import Curve, Judgement, ScoreOptions
-from qualms.evaluate._estimates import mean_curves
 from qualms.evaluate.benchmark import judge_plan
 from qualms.evaluate.drawings import thinned_referral
+from qualms.evaluate.estimates import mean_curves
 from qualms.evaluate.protocol import Repeat, protocol_of
 from qualms.evaluate.subsets import rebalanced
 from qualms.evaluate.truth import ONE_DRAW, UNKNOWN

@@ -10,9 +10,9 @@ from scipy.special import expit
 
 from qualms import scores
 from qualms.evaluate import ScoreOptions
-from qualms.evaluate._estimates import Pools, estimated, needs_left_out
 from qualms.evaluate._ranking import Rival, rankings
 from qualms.evaluate.entry import Entry, Judgement, entry_of
+from qualms.evaluate.estimates import Pools, estimated, needs_left_out
 from qualms.inference import (
     Design,
     Influence,

@@ -7,8 +7,8 @@ from rich.console import Console
 import qualms
 from qualms import predictions, scores
 from qualms.evaluate import Scored, ScoreOptions
-from qualms.evaluate.verdict import DASH, beside_cut
 from qualms.evaluate.main_scores import main_rows
+from qualms.evaluate.verdict import DASH, beside_cut
 from qualms.inference import Bounded
 from qualms.report import print_results
 

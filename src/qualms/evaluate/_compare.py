@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from qualms.evaluate._estimates import UNKNOWN
 from qualms.evaluate._interval_kinds import aims, with_shared_kind
 from qualms.evaluate._ranking import Ranking, Rival, rankings, uncompared
 from qualms.evaluate._results import Results
 from qualms.evaluate.entry import Entry, ScoreOptions
+from qualms.evaluate.estimates import UNKNOWN
 from qualms.evaluate.notebook import (
     NotebookCell,
     notebook_lines,

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from qualms.evaluate._estimates import Designs, Estimated, influences_of
 from qualms.evaluate.entry import Entry, parameters
+from qualms.evaluate.estimates import Designs, Estimated, influences_of
 from qualms.evaluate.subsets import is_group, shown_subsets, subset_label
 from qualms.inference import Design, influence_difference, mean_influence
 from qualms.labels import values_text

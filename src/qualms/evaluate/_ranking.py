@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from qualms.arrays import Array
-from qualms.evaluate._estimates import (
+from qualms.evaluate.entry import Entry, ScoreOptions
+from qualms.evaluate.estimates import (
     ALIKE,
     UNKNOWN,
     Designs,
@@ -20,7 +21,6 @@ from qualms.evaluate._estimates import (
     influences_of,
     replicates_of,
 )
-from qualms.evaluate.entry import Entry, ScoreOptions
 from qualms.inference import (
     ONE_RUN,
     ConfidenceSet,

@@ -14,14 +14,6 @@ from typing import NamedTuple, TypeVar
 from threadpoolctl import threadpool_limits
 
 from qualms.evaluate._dead_uncertainty import name_dead
-from qualms.evaluate._estimates import (
-    Estimated,
-    Pools,
-    estimated,
-    mean_curves,
-    mean_histograms,
-    needs_left_out,
-)
 from qualms.evaluate._ranking import Ranking, Rival, pair_differences, rankings
 from qualms.evaluate._reading import RunReader, complete_pools
 from qualms.evaluate.benchmark_results import Cost, Missing
@@ -33,6 +25,14 @@ from qualms.evaluate.entry import (
     MapSlice,
     Scatter,
     ScoreOptions,
+)
+from qualms.evaluate.estimates import (
+    Estimated,
+    Pools,
+    estimated,
+    mean_curves,
+    mean_histograms,
+    needs_left_out,
 )
 from qualms.evaluate.pairs import PairedScore, paired_score
 from qualms.evaluate.protocol import AbsentError, Beside, Protocol, Repeat

@@ -11,11 +11,11 @@ from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
-from qualms.evaluate._estimates import needs_left_out
 from qualms.evaluate._judge_variants import judged_variants
 from qualms.evaluate._variant import JudgedVariant, total_seconds
 from qualms.evaluate.benchmark_results import BenchmarkResults, Check, Missing
 from qualms.evaluate.entry import ScoreOptions
+from qualms.evaluate.estimates import needs_left_out
 from qualms.evaluate.protocol import protocol_of
 from qualms.inference import few_seeds, seed_spread
 from qualms.labels import Labelled
@@ -36,7 +36,7 @@ def judge_plan(
 ) -> BenchmarkResults:
     """Judge every line of a plan, from the run folders in out/<benchmark>.
 
-    Intervals are over items and repeats together (`evaluate._estimates`).
+    Intervals are over items and repeats together (`evaluate.estimates`).
 
     Args:
         plan: The part of a benchmark that is judged.

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from qualms.evaluate._estimates import Designs, influences_of
+from qualms.evaluate.estimates import Designs, influences_of
 from qualms.evaluate.rows import ScoreRow
 from qualms.evaluate.subsets import group_array, group_name, is_group, subset_kind
 from qualms.inference import (

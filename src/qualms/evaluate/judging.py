@@ -1,4 +1,4 @@
-"""The record `Judging`: what a task states for judging its predictions.
+"""The record `TaskJudging`: what a task states for judging its predictions.
 
 `tasks/<name>/judging.py` holds one as `JUDGING`.
 """
@@ -31,7 +31,7 @@ def _all_asked(_: "Results") -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judging:
+class TaskJudging:
     """Scores, main scores and rules of the verdict of a task."""
 
     judge: Callable[[Predictions, Predictions | None, ScoreOptions], Judgement]
@@ -46,7 +46,7 @@ class Judging:
     """Why no question is asked about a file; '' where they are."""
 
 
-def judging_of(task: str) -> Judging:
+def judging_of(task: str) -> TaskJudging:
     """Return what a task states for judging."""
-    judging: Judging = task_part(task, "judging")
+    judging: TaskJudging = task_part(task, "judging")
     return judging

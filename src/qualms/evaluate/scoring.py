@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from qualms.evaluate._compare import Comparison, compare
 from qualms.evaluate._dead_uncertainty import name_dead
 from qualms.evaluate._declared_scores import with_declared_scores
-from qualms.evaluate._estimates import Estimated, estimated
 from qualms.evaluate._estimators import Estimator, estimator_arrays
 from qualms.evaluate._interval_kinds import with_shared_kind
 from qualms.evaluate._repeated import repeated_rows
@@ -22,6 +21,7 @@ from qualms.evaluate._validation import check_validation
 from qualms.evaluate.best_aggregation import best_aggregations
 from qualms.evaluate.chosen_uncertainty import with_chosen_first
 from qualms.evaluate.entry import Judgement, ScoreOptions
+from qualms.evaluate.estimates import Estimated, estimated
 from qualms.evaluate.group_spreads import group_spreads
 from qualms.evaluate.judging import judging_of
 from qualms.evaluate.operating_points import PointOptions

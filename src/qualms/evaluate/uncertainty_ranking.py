@@ -8,9 +8,9 @@ same items and seeds.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from qualms.evaluate._estimates import Estimated
 from qualms.evaluate._ranking import Rival, rankings
 from qualms.evaluate.entry import Entry, ScoreOptions
+from qualms.evaluate.estimates import Estimated
 from qualms.evaluate.subsets import is_group
 from qualms.inference import Design
 from qualms.labels import Label, Labels

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from qualms.evaluate._estimates import Designs, influences_of
 from qualms.evaluate._results import Results
 from qualms.evaluate.chosen_uncertainty import NAMED, uncertainty_of
+from qualms.evaluate.estimates import Designs, influences_of
 from qualms.evaluate.judging import judging_of
 from qualms.evaluate.operating_points import YesNo
 from qualms.evaluate.rows import Answer, ScoreRow
@@ -132,7 +132,7 @@ def reduces(results: Results, row: ScoreRow, baseline: Influence, named: str) ->
     if gap is not None and answer == "cannot be told" and math.isfinite(gap.low):
         # Both are about the same items: this interval decides, not that of the score.
         because += f" ({change_words(gap.low, gap.high, form)} from it)"
-    because += f", {named} {digits(baseline.value)}"
+    because += f", {named} {two_digits(baseline.value)}"
     return Reply(answer, because)
 
 
@@ -215,7 +215,7 @@ def other_values(results: Results, row: ScoreRow) -> str:
         and rest.items() <= other.settings.items()
     ]
     listed = [
-        f"{digits(other.value)} by {uncertainty_of(other.settings)}"
+        f"{two_digits(other.value)} by {uncertainty_of(other.settings)}"
         for other in others[:OTHERS]
     ]
     more = [f"{len(others) - OTHERS} more: --all"] if len(others) > OTHERS else []
@@ -318,7 +318,7 @@ def apart(ends: Sequence[float], cuts: Sequence[float], *, start: int = 2) -> st
     return f".{start + 2}f"
 
 
-def digits(value: float) -> str:
+def two_digits(value: float) -> str:
     """Return a number with two significant digits."""
     if not math.isfinite(value):
         return "undefined"

@@ -27,8 +27,8 @@ from qualms.referral._plan_file import PlanError
 from qualms.referral._refer import refer
 from qualms.referral._request import ReferralOptions, Request
 from qualms.referral._task import (
-    JudgedItems,
     Referral,
+    ReferredOutcomes,
     referable_tasks,
     referral_of,
 )
@@ -41,7 +41,6 @@ __all__ = [
     "Departure",
     "Estimates",
     "Fall",
-    "JudgedItems",
     "LikenessCheck",
     "Measure",
     "MeasureChoices",
@@ -57,6 +56,7 @@ __all__ = [
     "ReferralOptions",
     "ReferralPlan",
     "ReferredItems",
+    "ReferredOutcomes",
     "Request",
     "ScoreAnswers",
     "SetChoices",

@@ -20,7 +20,7 @@ from qualms.evaluate.sources import Source, predictions_of, refuse_huge
 from qualms.evaluate.subsets import known_items
 from qualms.predictions import Predictions, pool
 from qualms.referral._request import SHARE_SCORES
-from qualms.referral._task import JudgedItems, referable_tasks, referral_of
+from qualms.referral._task import ReferredOutcomes, referable_tasks, referral_of
 from qualms.scores import Ranked, ranked_items
 
 
@@ -259,7 +259,7 @@ def predicted_values(predictions: Predictions) -> Index | Array:
 
 def _items_of(
     predictions: Predictions,
-    judged: JudgedItems,
+    judged: ReferredOutcomes,
     name: str,
     source: UncertaintySource,
 ) -> ReferralItems:

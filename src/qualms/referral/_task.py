@@ -15,7 +15,7 @@ from qualms.predictions import Predictions
 from qualms.shelf import task_part, tasks_stating
 
 
-class JudgedItems(NamedTuple):
+class ReferredOutcomes(NamedTuple):
     """Items of known outcome; all arrays are (n,) for the n items there."""
 
     rows: Index
@@ -47,7 +47,7 @@ class Referral:
     """From (predictions, name) to what it needs and the file lacks; '' for nothing."""
     predicted: Callable[[Predictions], Index | Array]
     """From predictions to the predicted classes, values or lengths (N,)."""
-    judged: Callable[[Predictions, Predictions | None], JudgedItems]
+    judged: Callable[[Predictions, Predictions | None], ReferredOutcomes]
     """From (predictions, gallery or None) to the items whose outcome is known."""
     other_names: tuple[str, ...] = ()
     """Further names that a user may give; `named` says which uncertainty they are."""

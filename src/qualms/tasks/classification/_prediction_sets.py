@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from qualms import scores
 from qualms.arrays import Array, Flags, Index
-from qualms.evaluate._estimates import influences_of
 from qualms.evaluate.entry import Entry
+from qualms.evaluate.estimates import influences_of
 from qualms.inference import (
     Influence,
     OrderStatistic,

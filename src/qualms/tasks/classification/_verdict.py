@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 
-from qualms.evaluate._results import Results
+from qualms.evaluate import Results
 from qualms.evaluate.rows import Question, ScoreRow
 from qualms.evaluate.subsets import SIDE_BY_SIDE
 from qualms.evaluate.verdict import (
@@ -14,13 +14,13 @@ from qualms.evaluate.verdict import (
     all_of,
     beside_cut,
     better_than,
-    digits,
     finds_errors,
     interval_words,
     percent_words,
     row_or_none,
     small_error,
     survives,
+    two_digits,
     with_error,
 )
 
@@ -43,7 +43,7 @@ def _classes_accurate(results: Results, items: str) -> Reply:
             "cannot be told", f"{right}; only one class occurs or is predicted"
         )
     answer = against(mcc, LEAST_MCC, above=True)
-    decided = f"{digits(mcc.value)}; cut {LEAST_MCC:g}"
+    decided = f"{two_digits(mcc.value)}; cut {LEAST_MCC:g}"
     if answer == "cannot be told":
         decided = beside_cut(mcc, LEAST_MCC)
     because = f"{right}, MCC {decided}"
@@ -92,8 +92,8 @@ def _binary_calibrated(results: Results, items: str, error: ScoreRow) -> Reply:
             answer = "no"
             text += f", cut {high if row.low > high else low:.2g}"
         because += f"; {text}"
-    means = f"mean P(y=1) {digits(float(prob.mean()))}, prevalence"
-    return Reply(answer, f"{because}; {means} {digits(prevalence)}")
+    means = f"mean P(y=1) {two_digits(float(prob.mean()))}, prevalence"
+    return Reply(answer, f"{because}; {means} {two_digits(prevalence)}")
 
 
 def _line_number(row: ScoreRow) -> str:
@@ -113,7 +113,7 @@ def _classes_survive(results: Results, items: str) -> Reply:
         return reply
     cut = 2.0 * MARGIN / classes
     joined = with_error(reply, results, "classwise_ece", "class-wise ECE", cut)
-    joined = joined._replace(because=f"{joined.because}; cut {digits(cut)}")
+    joined = joined._replace(because=f"{joined.because}; cut {two_digits(cut)}")
     return reply if joined.answer == reply.answer else joined
 
 

@@ -1,4 +1,4 @@
-"""Judging classification: proper scores, calibration, referral, and shift."""
+"""TaskJudging classification: proper scores, calibration, referral, and shift."""
 
 import math
 from collections import OrderedDict
@@ -31,7 +31,7 @@ from qualms.evaluate.entry import (
     bound_entry,
     with_known_influence,
 )
-from qualms.evaluate.judging import Judging, ShownScores
+from qualms.evaluate.judging import ShownScores, TaskJudging
 from qualms.evaluate.main_scores import MainScore
 from qualms.evaluate.rows import ScoreRow
 from qualms.evaluate.subsets import (
@@ -608,4 +608,4 @@ def _shown(rows: Sequence[ScoreRow]) -> ShownScores:
     return _TWO if two else _SEVERAL
 
 
-JUDGING = Judging(judge=judge_classes, rules=RULES, shown=_shown)
+JUDGING = TaskJudging(judge=judge_classes, rules=RULES, shown=_shown)

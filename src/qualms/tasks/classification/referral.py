@@ -5,7 +5,7 @@ from qualms.arrays import Array, Index
 from qualms.evaluate.draws import decomposed
 from qualms.evaluate.subsets import known_items
 from qualms.predictions import Predictions
-from qualms.referral import JudgedItems, Referral
+from qualms.referral import Referral, ReferredOutcomes
 
 # In the order of `scores.decompose`.
 _COMPUTED = {
@@ -53,12 +53,12 @@ def _predicted(predictions: Predictions) -> Index:
     return scores.predicted_class(predictions.arrays["probs"])
 
 
-def _judged(predictions: Predictions, _gallery: Predictions | None) -> JudgedItems:
+def _judged(predictions: Predictions, _gallery: Predictions | None) -> ReferredOutcomes:
     index = known_items(predictions)
     target = predictions.arrays["target"][index]
     probs = scores.mean_probabilities(predictions.arrays["probs"])[index]
     cluster = predictions.get("cluster")
-    return JudgedItems(
+    return ReferredOutcomes(
         rows=index,
         correct=scores.correct(probs, target),
         loss=scores.item_nll(probs, target),

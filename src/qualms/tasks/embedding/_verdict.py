@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from qualms.evaluate._results import Results
+from qualms.evaluate import Results
 from qualms.evaluate.rows import Question
 from qualms.evaluate.verdict import (
     NO_UNCERTAINTY,

@@ -1,4 +1,4 @@
-"""Judging embeddings: does the uncertainty announce wrong nearest neighbours?"""
+"""TaskJudging embeddings: does the uncertainty announce wrong nearest neighbours?"""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -12,7 +12,7 @@ from qualms import scores
 from qualms.arrays import Array, Flags, Index
 from qualms.evaluate.drawings import histograms, recall_curve
 from qualms.evaluate.entry import Curve, Entry, Histogram, Judgement, ScoreOptions
-from qualms.evaluate.judging import Judging, ShownScores
+from qualms.evaluate.judging import ShownScores, TaskJudging
 from qualms.evaluate.main_scores import MainScore
 from qualms.evaluate.neighbours import (
     NeighbourSearch,
@@ -360,4 +360,4 @@ _SHOWN = ShownScores(
     ),
     grouped=("recall_at_1", "r_auroc"),
 )
-JUDGING = Judging(judge=judge_neighbours, rules=RULES, shown=lambda _: _SHOWN)
+JUDGING = TaskJudging(judge=judge_neighbours, rules=RULES, shown=lambda _: _SHOWN)

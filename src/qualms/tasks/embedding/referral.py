@@ -6,7 +6,7 @@ from qualms.arrays import Array
 from qualms.evaluate.neighbours import query_items, retrieved_items
 from qualms.inference import joined_clusters
 from qualms.predictions import Predictions, inverse_norm
-from qualms.referral import JudgedItems, Referral
+from qualms.referral import Referral, ReferredOutcomes
 from qualms.scores import recall_at_1
 
 CERTAIN = 1e-9
@@ -23,7 +23,7 @@ def _lengths(predictions: Predictions) -> Array:
     return length
 
 
-def _judged(predictions: Predictions, gallery: Predictions | None) -> JudgedItems:
+def _judged(predictions: Predictions, gallery: Predictions | None) -> ReferredOutcomes:
     """Return queries, which are right if their nearest neighbour is of their class.
 
     Without a gallery, queries that are each other's nearest neighbours are a cluster,
@@ -35,7 +35,7 @@ def _judged(predictions: Predictions, gallery: Predictions | None) -> JudgedItem
     correct = search.hits > 1.0 - CERTAIN
     cluster = predictions.get("cluster")
     units = joined_clusters(search.unit, None if cluster is None else cluster[index])
-    return JudgedItems(
+    return ReferredOutcomes(
         rows=index,
         correct=correct,
         loss=1.0 - correct.astype(np.float64),

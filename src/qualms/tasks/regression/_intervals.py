@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from qualms import scores
 from qualms.arrays import Array, Index
-from qualms.evaluate._estimates import influences_of
 from qualms.evaluate.entry import Entry, bound_entry
+from qualms.evaluate.estimates import influences_of
 from qualms.evaluate.recalibration import Forecasts, recalibrated_influences
 from qualms.evaluate.subsets import group_arrays, known_items
 from qualms.inference import Influence, interval_of

@@ -1,4 +1,4 @@
-"""Judging regression: point error, density, intervals, and selection."""
+"""TaskJudging regression: point error, density, intervals, and selection."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -11,7 +11,7 @@ from qualms.arrays import Array, Index
 from qualms.evaluate.chosen_uncertainty import LENGTH
 from qualms.evaluate.drawings import Z
 from qualms.evaluate.entry import Curve, Entry, Judgement, ScoreOptions, bound_entry
-from qualms.evaluate.judging import Judging, ShownScores
+from qualms.evaluate.judging import ShownScores, TaskJudging
 from qualms.evaluate.main_scores import MainScore
 from qualms.evaluate.subsets import (
     design_of,
@@ -279,6 +279,6 @@ _SHOWN = ShownScores(
     ),
     grouped=("mae", "crps_gaussian", "coverage", "interval_length"),
 )
-JUDGING = Judging(
+JUDGING = TaskJudging(
     judge=judge_values, rules=RULES, shown=lambda _: _SHOWN, baseline="a constant"
 )

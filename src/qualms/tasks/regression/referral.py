@@ -7,7 +7,7 @@ from qualms.arrays import Array
 from qualms.evaluate.chosen_uncertainty import LENGTH
 from qualms.evaluate.subsets import known_items
 from qualms.predictions import Predictions
-from qualms.referral import JudgedItems, Referral
+from qualms.referral import Referral, ReferredOutcomes
 
 _COMPUTED = {
     "std": "square root of the mean variance plus the variance of the draws' means",
@@ -54,11 +54,11 @@ def _predicted(predictions: Predictions) -> Array:
     return middle
 
 
-def _judged(predictions: Predictions, _gallery: Predictions | None) -> JudgedItems:
+def _judged(predictions: Predictions, _gallery: Predictions | None) -> ReferredOutcomes:
     index = known_items(predictions)
     cluster = predictions.get("cluster")
     target = predictions.arrays["target"][index]
-    return JudgedItems(
+    return ReferredOutcomes(
         rows=index,
         correct=np.zeros(len(index), np.bool_),
         loss=np.abs(_predicted(predictions)[index] - target),

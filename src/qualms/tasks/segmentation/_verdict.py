@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from qualms.evaluate._results import Results
+from qualms.evaluate import Results
 from qualms.evaluate.chosen_uncertainty import PATCH
 from qualms.evaluate.rows import Question
 from qualms.evaluate.verdict import (

@@ -1,4 +1,4 @@
-"""Judging segmentation: items are streamed, and a few numbers of each are kept.
+"""TaskJudging segmentation: items are streamed, and a few numbers of each are kept.
 
 Five questions per file, as in VALUES: is the segmentation right (Dice), does an image's
 uncertainty announce failures (AURC) and shifted images (AUROC), is it calibrated (ACE),
@@ -17,7 +17,7 @@ from qualms.arrays import Index
 from qualms.evaluate.chosen_uncertainty import PATCH
 from qualms.evaluate.draws import draws_notes
 from qualms.evaluate.entry import Curve, Entry, Judgement, ScoreOptions, entry_of
-from qualms.evaluate.judging import Judging, ShownScores
+from qualms.evaluate.judging import ShownScores, TaskJudging
 from qualms.evaluate.main_scores import MainScore
 from qualms.evaluate.segmented import (
     OWN,
@@ -303,7 +303,7 @@ _SHOWN = ShownScores(
     ),
     grouped=("macro_dice", "dice", "ged", "stated_ace", "aurc"),
 )
-JUDGING = Judging(
+JUDGING = TaskJudging(
     judge=judge_maps,
     rules=RULES,
     shown=lambda _: _SHOWN,
