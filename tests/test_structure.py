@@ -79,7 +79,7 @@ def test_engines_hold_no_name_of_a_task():
         and node.value in TASKS
     }
     assert named - set(ALIKE.items()) == set()
-    compared = re.compile(r"task(\.name)? (==|!=|in|not in) [\"'(\[{]")
+    compared = re.compile(r"task(\.name)? (==|!=|in|not in) [({\[]?[\"']")
     assert [
         p
         for p in MODULES
