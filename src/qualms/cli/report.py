@@ -2,8 +2,6 @@
 
 import shlex
 import sys
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +16,7 @@ def report(
         list[Path],
         typer.Argument(
             metavar="RUNS|FILES...",
-            help="Folders of `qualms run`, or s3://BUCKET/PREFIX, results tables"
+            help="Folders of `qualms run`, results tables"
             " (results.csv), predictions files and folders, in any mix.",
             show_default=False,
         ),
@@ -50,15 +48,6 @@ def report(
             " ~/.cache/qualms)."
         ),
     ] = None,
-    serve: Annotated[
-        bool,
-        typer.Option(
-            "--serve", help="Show it on this machine, and refresh it during runs."
-        ),
-    ] = False,
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Of --serve; 0 for any free one.")
-    ] = 0,
     include: Include = None,  # noqa: ARG001 - its callback takes it
 ) -> None:
     """Write a site that shows judged benchmarks and predictions files.
@@ -66,56 +55,29 @@ def report(
     It opens from disk with no network: findings in words, leaderboards with intervals,
     every figure, a page for each file, and what is missing.
     """
-    from qualms.launch import data_root, is_address, mirrored_runs
+    from qualms.launch import data_root
+    from qualms.launch.resources import runs_folder
     from qualms.report.site import print_site, write_site
     from qualms.report.site.contents import TITLE
 
-    if serve and any(map(is_address, sources)):
-        raise ValueError(
-            "--serve follows folders on this machine, and not runs in s3://...; write"
-            " the site of these without --serve"
-        )
-    sources = [mirrored_runs(each) if is_address(each) else each for each in sources]
+    sources = [runs_folder(source) for source in sources]
     if as_text:
         print_site(*sources, val=val or (), names=name or ())
         return
-    if serve and single:
-        raise ValueError("--serve shows a site of several files; leave out --single")
     command = shlex.join(["qualms", *sys.argv[1:]])
-    write = partial(
-        write_site,
-        *sources,
-        out=out,
-        single=single,
-        val=val or (),
-        names=name or (),
-        title=title or TITLE,
-        data=data_root(data),
-        command=command,
-    )
-    if serve:
-        _serve(sources, out, port, command, write)
-        return
     with showing("writing the site"):
-        path = write()
+        path = write_site(
+            *sources,
+            out=out,
+            single=single,
+            val=val or (),
+            names=name or (),
+            title=title or TITLE,
+            data=data_root(data),
+            command=command,
+        )
     size = path.stat().st_size if single else _size(path.parent)
     typer.echo(f"wrote {path} ({size / 1e6:.1f} MB)")
-
-
-def _serve(
-    sources: list[Path], out: Path, port: int, command: str, write: Callable[[], Path]
-) -> None:
-    """Write the site, serve it until Ctrl-C, and write it again when results change."""
-    from qualms.report.site.live import LiveRuns, LiveServer, LiveSite, serve
-
-    runs = LiveRuns(sources)
-    site = LiveSite(out, sources, write)
-    # A user's mistake ends the command, but results may be missing during runs.
-    site.update(strict=not runs.state()["runs"])
-    server = LiveServer(site, runs, port=port, command=command)
-    typer.echo(f"serving {server.address}live.html on this machine alone; Ctrl-C ends")
-    serve(server)
-    typer.echo("ended")
 
 
 def _size(folder: Path) -> int:

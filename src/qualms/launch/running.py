@@ -1,9 +1,11 @@
 """From plans to runs, and from finished runs to what was judged."""
 
+import shlex
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
@@ -13,16 +15,19 @@ from rich.console import Console
 from qualms.launch._devices import check_installed, devices_for
 from qualms.launch._dry_run import check_runs, try_methods
 from qualms.launch._own_data import given_text, with_data
+from qualms.launch._progress_page import ProgressPage
 from qualms.launch.data import (
     RequiredDataset,
     check_prepared,
     data_key,
     required_datasets,
 )
+from qualms.launch.engine import launcher_command
 from qualms.launch.judging import JudgedPlan, ResultsOutput, judge_runs
 from qualms.launch.local import RunOutcome, datasets_of, pending_runs, run_all
 from qualms.launch.plan import RunRequest, check_data, plans_of, without_datasets
 from qualms.launch.progress import (
+    Pace,
     dataset_text,
     print_line,
     run_text,
@@ -112,7 +117,6 @@ def run_plans(
         brief: Whether progress is shown in few lines.
     """
     started = time.monotonic()
-    resources.refresh(plans)
     if not named:
         plans = [_with_prepared_data(plan, resources) for plan in plans]
     report = RunReport(tuple(_make(plans, resources, brief=brief)))
@@ -120,7 +124,6 @@ def run_plans(
         _print_summary(report.outcomes, time.monotonic() - started)
         if output is None:
             return report
-        resources.refresh(plans)
         judged = tuple(
             judge_runs(plan, resources, output)
             for plan in plans
@@ -151,8 +154,6 @@ def check_plans(
     if resources.engine.launcher == "local":
         devices_for(resources.device)
     check_place(resources.out)
-    if resources.store is not None:
-        resources.store.check()
     tasks = {plan.benchmark.name: plan.benchmark.task for plan in plans}
     try_methods((tasks[spec.benchmark], spec.method) for spec in pending)
     return check_runs(pending, check_prepared(datasets_of(pending), resources.data))
@@ -214,11 +215,18 @@ def _make(
     if pending_runs(specs, resources.out):  # report mistakes before preparing data
         check_installed()
         check_writable(resources.out)
-        if resources.store is not None:
-            resources.store.check()
     outcomes = []
     total = len({spec.hash for spec in specs})
-    with runs_view(total, Console(), brief=brief) as view:
+    console = Console()
+    with ExitStack() as stack:
+        page = ProgressPage(
+            view=stack.enter_context(runs_view(total, console, brief=brief)),
+            file=resources.out / "progress.html",
+            command=shlex.join(launcher_command()),
+            pace=Pace(total, time.monotonic()),
+            announce=partial(print_line, console),
+        )
+        view = stack.enter_context(closing(page))
         runs = run_all(
             specs,
             out=resources.out,
@@ -229,7 +237,6 @@ def _make(
             engine=resources.engine,
             callbacks=view,
             progress=view.data,
-            store=resources.store,
         )
         with closing(runs):
             for outcome in runs:
