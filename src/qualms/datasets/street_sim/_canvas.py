@@ -10,18 +10,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-SAMPLES = 2
-"""Canvas pixels per image pixel, along each axis."""
+from qualms.datasets._outlines import Points
+
 FRACTION = 3
 """Bits of a coordinate behind the point."""
-CIRCLE = np.stack(
-    [f(np.arange(14) * (2 * np.pi / 14)) for f in (np.cos, np.sin)], axis=1
-)
-
-Points = NDArray[np.float64]
 Colour = Sequence[float] | Points
 Spot = tuple[float, float]
 """X and Z."""
+FACING, SIDEWAYS, FLAT = (np.eye(3)[axes] for axes in ([0, 1], [2, 1], [0, 2]))
+"""Axes of outlines that face the camera, lie along the street or on the ground."""
 
 
 class Perspective(NamedTuple):
@@ -73,11 +70,8 @@ class Canvas:
         self, spot: Spot, outline: ArrayLike, colour: Colour, label: int
     ) -> None:
         """Fill outlines (n, 2) or (k, n, 2) of x and height that face the camera."""
-        outline = np.asarray(outline)
-        corners = np.empty((*outline.shape[:-1], 3))
-        corners[..., 0] = outline[..., 0] + spot[0]
-        corners[..., 1] = outline[..., 1]
-        corners[..., 2] = spot[1]
+        corners: Points = np.asarray(outline) @ FACING
+        corners += (spot[0], 0.0, spot[1])
         self.area(corners, colour, label)
 
     def draw(self) -> None:
@@ -117,31 +111,19 @@ def _fixed(corners: Points) -> NDArray[np.int32]:
 
 
 def rectangle(left: float, low: float, right: float, high: float) -> Points:
-    """Return the outline of an upright rectangle."""
+    """Return the outline of a rectangle."""
     return np.array([[left, low], [right, low], [right, high], [left, high]])
 
 
-def disc(x: float, height: float, radius: float) -> Points:
-    """Return the outline of an upright disc."""
-    return np.array([x, height]) + radius * CIRCLE
-
-
-def along(x: float, outline: ArrayLike) -> Points:
-    """Return corners of an outline (..., 2) of Z and height, along the street."""
-    outline = np.asarray(outline)
-    corners = np.empty((*outline.shape[:-1], 3))
-    corners[..., 0] = x
-    corners[..., 1] = outline[..., 1]
-    corners[..., 2] = outline[..., 0]
+def along(x: float, z: float, outline: ArrayLike) -> Points:
+    """Return corners of outlines (..., 2) of Z and height, along the street."""
+    corners: Points = np.asarray(outline) @ SIDEWAYS
+    corners += (x, 0.0, z)
     return corners
 
 
-def strip(left: float, right: float | Points, depth: Points | Spot) -> Points:
-    """Return corners of the ground between two lines, over the distances `depth`."""
-    count = len(depth)
-    corners = np.zeros((2 * count, 3))
-    corners[:count, 0] = left
-    corners[count:, 0] = right[::-1] if isinstance(right, np.ndarray) else right
-    corners[:count, 2] = depth
-    corners[count:, 2] = depth[::-1]
+def lying(x: float, z: float, outline: ArrayLike) -> Points:
+    """Return corners of outlines (..., 2) of X and Z, on the ground."""
+    corners: Points = np.asarray(outline) @ FLAT
+    corners += (x, 0.0, z)
     return corners
