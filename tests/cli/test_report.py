@@ -62,6 +62,7 @@ def test_the_text_fits_a_terminal(sources, tmp_path, monkeypatch):
     ("arguments", "message"),
     [
         (["nowhere"], "there is no file or folder nowhere"),
+        (["s3://bucket/runs"], "in folders, got s3://bucket/runs; mount the bucket"),
         (["file.npz", "--val", "file.npz", "--val", "file.npz"], "given once per file"),
         (["file.npz", "--out", "runs"], "runs holds other files"),
         (["runs", "--out", "file.npz"], "a site needs a folder"),

@@ -305,6 +305,7 @@ def fails(arguments, capsys, monkeypatch):
         (["-o", "network.wdth=3"], "Did you mean 'network.width'"),
         (["-o", "epochs"], "must read name=value"),
         (["--data", __file__], "--data must be a folder, got the file"),
+        (["--out", "s3://bucket/runs"], "in folders, got s3://bucket/runs; mount the"),
     ],
 )
 def test_mistakes_end_in_a_sentence_and_code_2(arguments, said, capsys, monkeypatch):

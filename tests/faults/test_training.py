@@ -18,10 +18,8 @@ from faults.drill import (
     train,
     trained_epochs,
 )
-from launch.stores import fake_runs, fake_store, on_another_machine
 from qualms.datasets import DatasetError
 from qualms.datasets._cache import block_checksum, entries, file_hash, fingerprint
-from qualms.launch._store import StoreError
 from qualms.runs import check_writable, checkpoint_paths, remade, run_folder
 from qualms.shelf import include, source_of
 
@@ -262,26 +260,6 @@ def test_predictions_that_are_swapped(tmp_path, cache, undisturbed, report):
     assert ended.status == {0: "done", 1: "done"}
     assert trained_epochs(ended, runs[0]) == []
     report("predictions swapped between runs", sentences[0])
-
-
-@pytest.mark.slow
-def test_a_store_that_fails(tmp_path, cache, undisturbed, report, monkeypatch, capsys):
-    runs, run = fake_runs(monkeypatch, tmp_path, patience=0.2), spec(0)
-    monkeypatch.setattr("qualms.launch._store_runs.BRIEFLY", 0.2)
-    down = tmp_path / "store/.down"
-    work = after_epoch(3, lambda _: down.touch())
-    ended = train(runs.mirror, [run], cache, work=work, staging=runs.staging)
-    error = failure(ended, "run again: what is done is kept")
-    assert "it is tried again after the next epoch" in capsys.readouterr().out
-    with pytest.raises(StoreError, match="cannot list objects in s3://bucket/runs"):
-        runs.refresh([run])
-    down.unlink()
-    runs.refresh([run])
-    on_another_machine(monkeypatch, tmp_path / "other")
-    runs.refresh([run])
-    assert predictions(runs.mirror, run) == undisturbed[run.hash]
-    assert f"{run.hash}/done.json" in fake_store().objects("toy")
-    report("object store failing", error)
 
 
 @pytest.mark.slow

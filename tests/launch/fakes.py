@@ -207,20 +207,6 @@ def fill_disk(spec, folder, callbacks):
     raise OSError(28, "No space left on device")
 
 
-def go_down(spec, folder, callbacks):
-    """Let the store of `launch.stores` answer no more."""
-    (Path(os.environ["FAKE_STORE"]) / ".down").touch()
-    finish(spec, folder)
-
-
-def be_usurped(spec, folder, callbacks):
-    """Finish a run that another process has taken over."""
-    from launch.stores import fake_store
-
-    fake_store().write(f"toy/.leases/{spec.hash}/000002", b"{}")
-    finish(spec, folder)
-
-
 BEHAVIOUR = {
     "": succeed,
     "datasets": succeed,
@@ -237,8 +223,6 @@ BEHAVIOUR = {
     "forget": forget,
     "speak": speak,
     "full": fill_disk,
-    "down": go_down,
-    "usurped": be_usurped,
 }
 
 

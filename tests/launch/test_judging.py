@@ -1,8 +1,5 @@
 """Which machines judge runs: those that made them, if they see the same folder."""
 
-from dataclasses import replace
-
-from launch.stores import fake_runs
 from qualms.launch import Engine
 from qualms.launch.judging import _remote
 from qualms.launch.resources import resources_for
@@ -24,10 +21,3 @@ def test_runs_are_judged_where_they_are_made(tmp_path, monkeypatch):
     assert remote().workers == 2
     assert asked == [("10.0.0.1:6379", tmp_path)]
     assert _remote(resources_for(tmp_path, tmp_path)) is None
-
-
-def test_nodes_do_not_judge_what_is_in_a_store(tmp_path, monkeypatch):
-    ray = Engine(launcher="ray")
-    there = resources_for(tmp_path, tmp_path, engine=ray)
-    stored = replace(there, store=fake_runs(monkeypatch, tmp_path))
-    assert _remote(stored) is None

@@ -1,8 +1,5 @@
 """The worker, called in this process."""
 
-import shutil
-from contextlib import contextmanager
-
 import pytest
 
 from launch import fakes
@@ -11,7 +8,6 @@ from qualms.launch import prepare_datasets
 from qualms.launch._worker import (
     Idle,
     Job,
-    Staging,
     WorkerSetup,
     serve_launcher,
 )
@@ -44,35 +40,6 @@ def test_a_worker_reports_how_each_run_of_a_job_ended(tmp_path, data):
         (runs[0], "done"),
     ]
     assert [e.status for e in serve(tmp_path, data, *runs).ends] == ["skipped", "done"]
-
-
-def test_a_run_is_staged_elsewhere_and_stored_after_each_epoch(tmp_path, data):
-    runs = [spec(0), spec(1, behave="fail"), spec(2)]
-    scratch, out, stored = tmp_path / "scratch", tmp_path / "out", []
-
-    @contextmanager
-    def claim(run, folder):
-        if run.seed == 2:
-            yield None
-            return
-        (scratch / run.hash).mkdir(parents=True)
-        yield scratch / run.hash
-        shutil.copytree(scratch / run.hash, folder)
-
-    def store(run, folder):
-        assert folder == scratch / run.hash
-        stored.append(run.seed)
-
-    channel = serve(out, data, *runs, staging=Staging(claim, store))
-    assert [(end.spec.seed, end.status) for end in channel.ends] == [
-        (2, "busy"),
-        (0, "done"),
-        (1, "failed"),
-    ]
-    assert stored == [0, 1]
-    assert is_done(run_folder(out, runs[0]), runs[0])
-    assert (run_folder(out, runs[1]) / "failed.json").is_file()
-    assert not run_folder(out, runs[2]).exists()
 
 
 def test_locks_that_reach_no_further_than_one_machine_are_noticed(tmp_path, data):

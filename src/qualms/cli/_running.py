@@ -44,12 +44,11 @@ def stopping_on_request() -> Iterator[None]:
 
 def show_plans(plans: Sequence[RunPlan], resources: Resources) -> None:
     """Print the runs that lack a result, and the data they need."""
-    resources.refresh(plans)
     for plan in plans:
         pending = pending_runs(plan.runs, resources.out)
         typer.echo(
             f"{plan.benchmark.name}, preset {plan.preset.name}: {len(pending)} of"
-            f" {len(plan.runs)} runs lack a result in {resources.place}"
+            f" {len(plan.runs)} runs lack a result in {resources.out}"
         )
         for variant in plan.variants:
             selection = plan.selection_text(variant)

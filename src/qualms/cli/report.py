@@ -18,7 +18,7 @@ def report(
         list[Path],
         typer.Argument(
             metavar="RUNS|FILES...",
-            help="Folders of `qualms run`, or s3://BUCKET/PREFIX, results tables"
+            help="Folders of `qualms run`, results tables"
             " (results.csv), predictions files and folders, in any mix.",
             show_default=False,
         ),
@@ -66,16 +66,12 @@ def report(
     It opens from disk with no network: findings in words, leaderboards with intervals,
     every figure, a page for each file, and what is missing.
     """
-    from qualms.launch import data_root, is_address, mirrored_runs
+    from qualms.launch import data_root
+    from qualms.launch.resources import runs_folder
     from qualms.report.site import print_site, write_site
     from qualms.report.site.contents import TITLE
 
-    if serve and any(map(is_address, sources)):
-        raise ValueError(
-            "--serve follows folders on this machine, and not runs in s3://...; write"
-            " the site of these without --serve"
-        )
-    sources = [mirrored_runs(each) if is_address(each) else each for each in sources]
+    sources = [runs_folder(source) for source in sources]
     if as_text:
         print_site(*sources, val=val or (), names=name or ())
         return

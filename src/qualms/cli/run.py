@@ -69,9 +69,7 @@ def run(
     ] = None,
     out: Annotated[
         str,
-        typer.Option(
-            metavar="FOLDER|s3://BUCKET/PREFIX", help="Where runs and tables go."
-        ),
+        typer.Option(metavar="FOLDER", help="Where runs and tables go."),
     ] = "runs",
     workers: Workers = None,
     device: Device = "auto",

@@ -107,15 +107,11 @@ def tune(
     the search goes on. Exit code 1 means that no trial has a result.
     """
     from qualms.cli._tuning import make_trials, show_trials
-    from qualms.launch import Engine, RunRequest, data_root, is_address, parse_options
-    from qualms.launch.resources import Resources
+    from qualms.launch import Engine, RunRequest, data_root, parse_options
+    from qualms.launch.resources import Resources, runs_folder
     from qualms.launch.tune import proposals_of, search_of
 
-    if is_address(out):
-        raise ValueError(
-            f"--out of qualms tune must be a folder, got {str(out)!r}; name a folder"
-            " that all machines share"
-        )
+    out = runs_folder(out)
     request = RunRequest(
         preset=preset,
         config=config,

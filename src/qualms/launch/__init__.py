@@ -4,8 +4,6 @@ from qualms.launch._devices import check_installed, default_workers
 from qualms.launch._extra_rows import MEMBERS, POOLED, default_method
 from qualms.launch._new_part import KINDS, new_part
 from qualms.launch._own_data import given_text, with_data
-from qualms.launch._store import is_address
-from qualms.launch._store_runs import mirrored_runs
 from qualms.launch.data import (
     RequiredDataset,
     card_of,
@@ -50,9 +48,7 @@ __all__ = [
     "default_method",
     "default_workers",
     "given_text",
-    "is_address",
     "is_simulated",
-    "mirrored_runs",
     "new_part",
     "option_texts",
     "options_of",

@@ -10,8 +10,8 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -59,10 +59,6 @@ class RunStoppedError(Exception):
     """A run that its judge stops; the message says why."""
 
 
-class ClaimLostError(Exception):
-    """A run that another process has taken over from this one."""
-
-
 class RunEnd(NamedTuple):
     """The end of a run, at least for now."""
 
@@ -77,9 +73,8 @@ class ClaimedRun(NamedTuple):
 
     spec: RunSpec
     folder: Path
-    """The folder that this process works in."""
     claim: ExitStack
-    """Stores the run and ends the claim when it is closed."""
+    """Ends the claim when it is closed."""
 
 
 class TrainingEnd(NamedTuple):
@@ -94,34 +89,13 @@ class Idle(NamedTuple):
 
 
 @contextmanager
-def claim_in_place(spec: RunSpec, folder: Path) -> Iterator[Path | None]:  # noqa: ARG001 - other ways to claim a run need its spec
-    """Lock the folder of a run, to work in it."""
+def _claimed(folder: Path) -> Iterator[bool]:
+    """Lock the folder of a run; yield False while another process works on the run."""
     folder.mkdir(parents=True, exist_ok=True)
     with locked(lock_path(folder)) as is_locked:
         if is_locked:
             sign(folder)
-        yield folder if is_locked else None
-
-
-def keep_in_place(spec: RunSpec, folder: Path) -> None:  # noqa: ARG001 - as above
-    """Leave the files of a run where they are, unless another process is there too."""
-    check_signed(folder)
-
-
-class Staging(NamedTuple):
-    """Where a worker works on runs whose folders are stored elsewhere.
-
-    By default it works where they are stored.
-    """
-
-    claim: Callable[[RunSpec, Path], AbstractContextManager[Path | None]] = (
-        claim_in_place
-    )
-    """Called with a run and its folder. The context claims the run for this process and
-    yields the folder to work in, or None while another process works on the run. What
-    is in there is stored when the context ends."""
-    store: Callable[[RunSpec, Path], None] = keep_in_place
-    """Called with a run and the folder to work in after each epoch of the run."""
+        yield is_locked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +108,6 @@ class WorkerSetup:
     command: list[str]
     work: Work | None = None
     """None stands for `qualms.training.run_together`."""
-    staging: Staging = field(default_factory=Staging)
     judge: Judge = never_stop
 
 
@@ -163,7 +136,7 @@ def _work_on(job: Job, channel: Channel, setup: WorkerSetup) -> None:
         channel.send(RunEnd(spec, status, time.monotonic() - started, error))
 
     with ExitStack() as claims:
-        runs = _claim_runs(job, setup.staging, claims, end)
+        runs = _claim_runs(job, claims, end)
         if not runs:
             return
         status, error = _train(runs, job.data, channel, setup)
@@ -172,47 +145,35 @@ def _work_on(job: Job, channel: Channel, setup: WorkerSetup) -> None:
 
 
 def _claim_runs(
-    job: Job, staging: Staging, claims: ExitStack, end: Callable[..., None]
+    job: Job, claims: ExitStack, end: Callable[..., None]
 ) -> list[ClaimedRun]:
     """Claim the runs that are not done and that no other process works on."""
     runs: list[ClaimedRun] = []
     for spec, folder in zip(job.specs, job.folders, strict=True):
         claim = claims.enter_context(ExitStack())
         try:
-            place = claim.enter_context(staging.claim(spec, folder))
-            done = place is not None and is_done(place, spec)
-            if done:
+            if not claim.enter_context(_claimed(folder)):
+                end(spec, "busy")
+            elif is_done(folder, spec):
                 claim.close()
-        except ClaimLostError:
-            place = None
+                end(spec, "skipped")
+            else:
+                runs.append(ClaimedRun(spec, folder, claim))
         except OSError as error:
             end(spec, "failed", _sentence(error))
-            continue
-        if place is None:
-            end(spec, "busy")
-        elif done:
-            end(spec, "skipped")
-        else:
-            runs.append(ClaimedRun(spec, place, claim))
     return runs
 
 
 def _end_run(
     run: ClaimedRun, status: RunStatus, error: str, end: Callable[..., None]
 ) -> None:
-    """Store a run, and report how it ended: with `status` if it has no result."""
+    """End the claim, and report how a run ended: `status` if it has no result."""
     done = is_done(run.folder, run.spec)
     if not done and status == "failed":
         with suppress(OSError):  # a full disk must not hide how the run ended
             mark_failed(run.folder, run.spec, error)
-    try:
-        run.claim.close()
-    except ClaimLostError:
-        end(run.spec, "busy")
-    except OSError as unstored:
-        end(run.spec, "failed", error if not done else _sentence(unstored))
-    else:
-        end(run.spec, "done" if done else status, "" if done else error)
+    run.claim.close()
+    end(run.spec, "done" if done else status, "" if done else error)
 
 
 def _train(
@@ -256,7 +217,7 @@ def _train_logged(
             sys.stdout.write(f"{event.spec.hash}: {event.text}\n")
             channel.send(event)
         else:
-            setup.staging.store(event.spec, folders[event.spec.hash])
+            check_signed(folders[event.spec.hash])
             channel.send(event)
             judge(event.spec)
 

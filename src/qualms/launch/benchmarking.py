@@ -75,7 +75,7 @@ def run(  # noqa: PLR0913 - the options of the command
         frozen: Whether the network stays as its weights are, for benchmarks of
             embeddings: only methods that train nothing.
         data: Prepared datasets; $QUALMS_CACHE or ~/.cache/qualms by default.
-        out: Where runs and tables go: a folder, or s3://BUCKET/PREFIX.
+        out: Where runs and tables go: a folder.
         workers: Processes; one per GPU or core by default.
         device: "auto", "cpu", "cuda", "cuda:1", or "cuda:0,1" for each run.
         together: Seeds that one process trains at once.
@@ -185,7 +185,6 @@ def judge(  # noqa: PLR0913 - the options of the command
     request = _with_corruptions(request, corrupt, severity)
     request = replace(request, network=network, frozen=frozen)
     plans = plans_for(benchmark, request, resources, source)
-    resources.refresh(plans)
     _refuse_without_runs(plans, resources)
     output = ResultsOutput(command, write)
     return _answer([judge_runs(plan, resources, output) for plan in plans])
@@ -198,7 +197,7 @@ def _refuse_without_runs(plans: Sequence[RunPlan], resources: Resources) -> None
         names = ", ".join(plan.benchmark.name for plan in plans)
         raise ValueError(
             f"there must be runs to judge, and none of the {len(runs)} of {names} is in"
-            f" {resources.place}; make them with qualms.run, or say out= for where they"
+            f" {resources.out}; make them with qualms.run, or say out= for where they"
             " are"
         )
 

@@ -7,13 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from rich.console import Console
-
 from qualms.catalogue import write_scores
 from qualms.launch._links import link_predictions
-from qualms.launch._store import StoreError
 from qualms.launch.engine import judging_crew
-from qualms.launch.progress import print_line
 from qualms.launch.resources import Resources
 from qualms.processes import RemoteCrew
 from qualms.progress import showing
@@ -58,7 +54,6 @@ def judge_runs(
     from qualms.evaluate.benchmark import judge_plan
     from qualms.report.benchmark import notebook_html, write_all
 
-    console = Console()
     folder = results_folder(plan, resources.out)
     with showing("judging"):
         cells = judged_cells(resources.out / plan.benchmark.name)
@@ -76,11 +71,6 @@ def judge_runs(
             write_scores(folder, {"preset": plan.preset_text}, results.run_scores)
             links = link_predictions(plan, resources.out, folder)
             judged = judged._replace(files=files, predictions=links)
-            if resources.store is not None:
-                address = resources.store.push_results(folder)
-                print_line(console, f"tables and figures are stored in {address}")
-    except StoreError:
-        raise
     except OSError as error:
         raise OSError(
             f"cannot write tables to {folder}: {error.strerror or error}; free space"
@@ -93,7 +83,7 @@ def judge_runs(
 
 def _remote(resources: Resources) -> Callable[[], RemoteCrew] | None:
     """Return what connects to other machines that see the runs; None without any."""
-    if resources.engine.launcher == "local" or resources.store is not None:
+    if resources.engine.launcher == "local":
         return None
     return partial(judging_crew, resources.engine, out=resources.out)
 

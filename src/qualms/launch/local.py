@@ -6,7 +6,7 @@ share an output folder.
 """
 
 import shutil
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,7 +31,6 @@ from qualms.runs import (
 from qualms.spec import Part, RunSpec
 
 if TYPE_CHECKING:
-    from qualms.launch._store_runs import RunStore
     from qualms.training import Callbacks
 
 
@@ -62,7 +61,6 @@ def run_all(  # noqa: PLR0913 - the options of the command
     callbacks: "Callbacks | None" = None,
     progress: PartProgress | None = None,
     work: Work | None = None,
-    store: "RunStore | None" = None,
     judge: Judge | None = None,
 ) -> Generator[RunOutcome, None, None]:
     """Make runs, and yield the outcome of each; finished runs come first.
@@ -85,8 +83,6 @@ def run_all(  # noqa: PLR0913 - the options of the command
         callbacks: are called after every epoch.
         progress: is called while simulated datasets are made.
         work: what trains a batch, called like `qualms.training.run_together`.
-        store: where the folders of runs are stored, if that is not `out`, which is then
-            their mirror.
         judge: is called before a run begins and after each of its epochs, in the
             process that trains it, and may stop the run. Runs are then trained one by
             one.
@@ -101,18 +97,13 @@ def run_all(  # noqa: PLR0913 - the options of the command
     unique = {spec.hash: spec for spec in specs}.values()
     finished = [spec for spec in unique if spec.hash not in hashes]
     if not pending:
-        return _outcomes(finished, [], _nothing(), out, callbacks, _keep)
+        return _outcomes(finished, [], _nothing(), out, callbacks)
     check_writable(out)
     note_request(out, unique)
     with ExitStack() as undo:
-        shared = out if store is None else None
-        slots = open_slots(
-            engine, device=device, workers=workers, out=shared, work=work
-        )
+        slots = open_slots(engine, device=device, workers=workers, out=out, work=work)
         undo.callback(slots.close)
         setups = slots.setups
-        if store is not None:
-            setups = [replace(setup, staging=store.staging) for setup in setups]
         if judge is not None:
             setups, together = [replace(each, judge=judge) for each in setups], 1
         folders = prepare_datasets(datasets_of(pending), data, progress=progress)
@@ -123,12 +114,7 @@ def run_all(  # noqa: PLR0913 - the options of the command
             jobs, setups, make_crew=slots.make_crew, retries=engine.retries
         )
         undo.pop_all()
-    refresh = store.refresh if store else _keep
-    return _outcomes(finished, jobs, events, out, callbacks, refresh)
-
-
-def _keep(specs: Iterable[RunSpec]) -> None:
-    """Do nothing: results of other launchers are in the folder already."""
+    return _outcomes(finished, jobs, events, out, callbacks)
 
 
 def _nothing() -> Generator[Event | RunEnd]:
@@ -179,7 +165,6 @@ def _outcomes(
     events: Generator[Event | RunEnd],
     out: Path,
     callbacks: "Callbacks | None",
-    refresh: Callable[[Iterable[RunSpec]], None],
 ) -> Generator[RunOutcome, None, None]:
     for spec in finished:
         mended = mend_spec(run_folder(out, spec), spec)
@@ -198,7 +183,6 @@ def _outcomes(
             else:
                 yield _outcome(event, out)
     _forget_features(jobs, out)
-    refresh(event.spec for event in busy)
     for event in busy:
         done = is_done(run_folder(out, event.spec), event.spec)
         yield _outcome(event._replace(status="skipped") if done else event, out)

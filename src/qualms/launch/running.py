@@ -112,7 +112,6 @@ def run_plans(
         brief: Whether progress is shown in few lines.
     """
     started = time.monotonic()
-    resources.refresh(plans)
     if not named:
         plans = [_with_prepared_data(plan, resources) for plan in plans]
     report = RunReport(tuple(_make(plans, resources, brief=brief)))
@@ -120,7 +119,6 @@ def run_plans(
         _print_summary(report.outcomes, time.monotonic() - started)
         if output is None:
             return report
-        resources.refresh(plans)
         judged = tuple(
             judge_runs(plan, resources, output)
             for plan in plans
@@ -151,8 +149,6 @@ def check_plans(
     if resources.engine.launcher == "local":
         devices_for(resources.device)
     check_place(resources.out)
-    if resources.store is not None:
-        resources.store.check()
     tasks = {plan.benchmark.name: plan.benchmark.task for plan in plans}
     try_methods((tasks[spec.benchmark], spec.method) for spec in pending)
     return check_runs(pending, check_prepared(datasets_of(pending), resources.data))
@@ -214,8 +210,6 @@ def _make(
     if pending_runs(specs, resources.out):  # report mistakes before preparing data
         check_installed()
         check_writable(resources.out)
-        if resources.store is not None:
-            resources.store.check()
     outcomes = []
     total = len({spec.hash for spec in specs})
     with runs_view(total, Console(), brief=brief) as view:
@@ -229,7 +223,6 @@ def _make(
             engine=resources.engine,
             callbacks=view,
             progress=view.data,
-            store=resources.store,
         )
         with closing(runs):
             for outcome in runs:
