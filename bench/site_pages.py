@@ -7,13 +7,11 @@ The last line says whether all pages are as `docs/site.md` promises.
 
     python bench/site_pages.py demo/site
     python bench/site_pages.py demo/site --pictures docs/pictures/site
-    python bench/site_pages.py demo/site --live demo/runs --pictures /tmp/pictures
 """
 
 import argparse
 import shutil
 import sys
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -70,7 +68,6 @@ def main() -> None:
     parser.add_argument("--pages", nargs="*", help="names of pages; default all")
     parser.add_argument("--pictures", type=Path, help="folder for pictures")
     parser.add_argument("--whole", action="store_true", help="pictures of whole pages")
-    parser.add_argument("--live", type=Path, help="runs, for pictures of the live page")
     parser.add_argument("--only-pictures", action="store_true", help="no checks")
     options = parser.parse_args()
     paths = sorted(options.site.glob("*.html"))
@@ -80,9 +77,7 @@ def main() -> None:
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox"]
         )
-        if options.pictures and options.live:
-            take_live_pictures(browser, options.live, options.pictures)
-        elif options.pictures:
+        if options.pictures:
             take_pictures(browser, paths, options.pictures, whole=options.whole)
         visits = [] if options.only_pictures else list(print_visits(browser, paths))
         browser.close()
@@ -226,29 +221,6 @@ def take_pictures(
                 first = picture_of(page.screenshot())
                 first.save(folder / "first.webp", quality=80, method=6)
             page.context.close()
-
-
-def take_live_pictures(browser: Browser, runs: Path, folder: Path) -> None:
-    """Save pictures of the page that shows how far runs are."""
-    from qualms.report.site.live import LiveRuns, LiveServer, LiveSite
-
-    site = LiveSite(folder, [runs], lambda: folder)
-    server = LiveServer(site, LiveRuns([runs]), command="qualms report runs --serve")
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    looks = (("desktop", DESKTOP, False), ("phone", PHONE, False))
-    for name, size, dark in (*looks, ("dark", DESKTOP, True)):
-        context = browser.new_context(
-            viewport={"width": size[0], "height": size[1]},
-            color_scheme="dark" if dark else "light",
-        )
-        page = context.new_page()
-        page.goto(f"{server.address}live.html")
-        page.locator("#live-runs tbody tr").first.wait_for()
-        picture = picture_of(page.screenshot())
-        picture.thumbnail((WIDEST, 10**5), Image.Resampling.LANCZOS)
-        picture.save(folder / f"live-{name}.webp", quality=QUALITY, method=6)
-        context.close()
-    server.shutdown()
 
 
 def picture_of(shot: bytes) -> Image.Image:

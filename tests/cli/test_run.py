@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import sys
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from qualms.launch import (
     run_all,
     running,
 )
+from qualms.launch._progress_page import ProgressPage
 from qualms.launch.progress import runs_view
 from qualms.progress import duration_text
 from qualms.spec import RunSpec
@@ -473,6 +475,37 @@ def test_in_brief_lines_are_about_all_runs_together(monkeypatch):
     seldom = shown(terminal=False, monkeypatch=monkeypatch, every=1e3, brief=True)
     assert "of 3 runs" not in seldom
     assert "the loss must be [finite]" in seldom
+
+
+def test_a_page_beside_the_results_shows_how_far_runs_are(tmp_path, monkeypatch):
+    monkeypatch.setattr("qualms.launch._progress_page.SECONDS", 0.0)
+    console, said = Console(file=io.StringIO()), []
+    file, pace = tmp_path / "runs/progress.html", progress.Pace(3, 0.0)
+    hostile = "the loss must be finite, got <script>"
+    with runs_view(3, console, brief=True) as view:
+        page = ProgressPage(view, file, "qualms run", pace, said.append)
+        with closing(page):
+            page.epoch(fakes.spec(0), 3, 75, 0.123456, 2345.6, 90.0)
+            page.ended(outcome("failed", hostile, 1))
+            text = file.read_text()
+        over = file.read_text()
+    assert said == [f"{file} shows how far the runs are"]
+    assert "default-src 'none'" in text
+    assert '<meta http-equiv="refresh" content="5">' in text
+    assert "1 of 3 runs ended, 1 failed" in text
+    assert "<td>cells, map, seed 0</td><td>3 of 75</td><td>loss 0.1235" in text
+    assert "got &lt;script&gt;" in text
+    assert "refresh" not in over
+    assert "Under way" not in over
+
+
+def test_short_work_has_no_page(tmp_path):
+    file, pace = tmp_path / "progress.html", progress.Pace(1, 0.0)
+    with runs_view(1, Console(file=io.StringIO())) as view:
+        page = ProgressPage(view, file, "qualms run", pace, print)
+        with closing(page):
+            page.ended(outcome("done"))
+    assert not file.exists()
 
 
 def test_the_time_left_is_told_by_the_pace_of_runs_that_were_made(monkeypatch):

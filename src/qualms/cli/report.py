@@ -2,8 +2,6 @@
 
 import shlex
 import sys
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -50,15 +48,6 @@ def report(
             " ~/.cache/qualms)."
         ),
     ] = None,
-    serve: Annotated[
-        bool,
-        typer.Option(
-            "--serve", help="Show it on this machine, and refresh it during runs."
-        ),
-    ] = False,
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Of --serve; 0 for any free one.")
-    ] = 0,
     include: Include = None,  # noqa: ARG001 - its callback takes it
 ) -> None:
     """Write a site that shows judged benchmarks and predictions files.
@@ -75,43 +64,20 @@ def report(
     if as_text:
         print_site(*sources, val=val or (), names=name or ())
         return
-    if serve and single:
-        raise ValueError("--serve shows a site of several files; leave out --single")
     command = shlex.join(["qualms", *sys.argv[1:]])
-    write = partial(
-        write_site,
-        *sources,
-        out=out,
-        single=single,
-        val=val or (),
-        names=name or (),
-        title=title or TITLE,
-        data=data_root(data),
-        command=command,
-    )
-    if serve:
-        _serve(sources, out, port, command, write)
-        return
     with showing("writing the site"):
-        path = write()
+        path = write_site(
+            *sources,
+            out=out,
+            single=single,
+            val=val or (),
+            names=name or (),
+            title=title or TITLE,
+            data=data_root(data),
+            command=command,
+        )
     size = path.stat().st_size if single else _size(path.parent)
     typer.echo(f"wrote {path} ({size / 1e6:.1f} MB)")
-
-
-def _serve(
-    sources: list[Path], out: Path, port: int, command: str, write: Callable[[], Path]
-) -> None:
-    """Write the site, serve it until Ctrl-C, and write it again when results change."""
-    from qualms.report.site.live import LiveRuns, LiveServer, LiveSite, serve
-
-    runs = LiveRuns(sources)
-    site = LiveSite(out, sources, write)
-    # A user's mistake ends the command, but results may be missing during runs.
-    site.update(strict=not runs.state()["runs"])
-    server = LiveServer(site, runs, port=port, command=command)
-    typer.echo(f"serving {server.address}live.html on this machine alone; Ctrl-C ends")
-    serve(server)
-    typer.echo("ended")
 
 
 def _size(folder: Path) -> int:

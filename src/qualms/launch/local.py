@@ -23,7 +23,6 @@ from qualms.runs import (
     is_done,
     log_path,
     mend_spec,
-    note_request,
     remade,
     run_folder,
     shared_features,
@@ -99,7 +98,6 @@ def run_all(  # noqa: PLR0913 - the options of the command
     if not pending:
         return _outcomes(finished, [], _nothing(), out, callbacks)
     check_writable(out)
-    note_request(out, unique)
     with ExitStack() as undo:
         slots = open_slots(engine, device=device, workers=workers, out=out, work=work)
         undo.callback(slots.close)

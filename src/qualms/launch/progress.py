@@ -47,7 +47,7 @@ def runs_view(
         brief: Whether plain lines are about all runs together, and not about each.
     """
     now = time.monotonic()
-    pace = _Pace(total, now)
+    pace = Pace(total, now)
     if not is_live(console) and brief:
         yield _FewLines(pace, console, now)
         return
@@ -82,7 +82,7 @@ def dataset_text(part: Part) -> str:
 
 
 @dataclass(slots=True, eq=False)
-class _Pace:
+class Pace:
     """Progress of all runs, and the time that the rest will take at this pace."""
 
     total: int
@@ -128,7 +128,7 @@ class _Pace:
 class _FewLines:
     """A line about all runs now and then, and one for each that failed."""
 
-    pace: _Pace
+    pace: Pace
     console: Console
     last: float
     """Time of the last line, or of the start."""
@@ -172,7 +172,7 @@ class _Lines:
         now = time.monotonic()
         if now - self.last.setdefault(spec.hash, now) >= EVERY:
             self.last[spec.hash] = now
-            self.message(spec, f"epoch {epoch}/{epochs}, {_epoch_text(*values)}")
+            self.message(spec, f"epoch {epoch}/{epochs}, {epoch_text(*values)}")
 
     def message(self, spec: RunSpec, text: str) -> None:
         print_line(self.console, f"{run_text(spec)}: {text}")
@@ -193,14 +193,14 @@ class _Lines:
 class _Live:
     bars: Progress
     overall: TaskID
-    pace: _Pace
+    pace: Pace
     tasks: dict[str, TaskID] = field(default_factory=dict)
     """Bars of runs, by hash, and of datasets."""
 
     def epoch(self, spec: RunSpec, epoch: int, epochs: int, *values: float) -> None:
         if spec.hash in self.tasks or len(self.tasks) < BARS:
             task = self.task(spec.hash, run_text(spec))
-            note = _epoch_text(*values)
+            note = epoch_text(*values)
             self.bars.update(task, completed=epoch, total=epochs, note=note)
         self.pace.epoch(spec, epoch, epochs)
         self.bars.update(self.overall, note=self.pace.left)
@@ -227,7 +227,8 @@ class _Live:
         return self.tasks[key]
 
 
-def _epoch_text(loss: float, images_per_second: float, seconds_left: float) -> str:
+def epoch_text(loss: float, images_per_second: float, seconds_left: float) -> str:
+    """Say how a run stands at the end of an epoch."""
     speed = f"{images_per_second:,.0f} images/s"
     return f"loss {loss:.4g}, {speed}, {duration_text(seconds_left)} left"
 

@@ -1,9 +1,11 @@
 """From plans to runs, and from finished runs to what was judged."""
 
+import shlex
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
@@ -13,16 +15,19 @@ from rich.console import Console
 from qualms.launch._devices import check_installed, devices_for
 from qualms.launch._dry_run import check_runs, try_methods
 from qualms.launch._own_data import given_text, with_data
+from qualms.launch._progress_page import ProgressPage
 from qualms.launch.data import (
     RequiredDataset,
     check_prepared,
     data_key,
     required_datasets,
 )
+from qualms.launch.engine import launcher_command
 from qualms.launch.judging import JudgedPlan, ResultsOutput, judge_runs
 from qualms.launch.local import RunOutcome, datasets_of, pending_runs, run_all
 from qualms.launch.plan import RunRequest, check_data, plans_of, without_datasets
 from qualms.launch.progress import (
+    Pace,
     dataset_text,
     print_line,
     run_text,
@@ -212,7 +217,16 @@ def _make(
         check_writable(resources.out)
     outcomes = []
     total = len({spec.hash for spec in specs})
-    with runs_view(total, Console(), brief=brief) as view:
+    console = Console()
+    with ExitStack() as stack:
+        page = ProgressPage(
+            view=stack.enter_context(runs_view(total, console, brief=brief)),
+            file=resources.out / "progress.html",
+            command=shlex.join(launcher_command()),
+            pace=Pace(total, time.monotonic()),
+            announce=partial(print_line, console),
+        )
+        view = stack.enter_context(closing(page))
         runs = run_all(
             specs,
             out=resources.out,

@@ -56,15 +56,11 @@ from qualms.runs._predictions import (
     was_finished,
 )
 from qualms.runs._progress import (
-    REQUEST,
     RunProgress,
     RunState,
     last_change,
-    log_end,
-    note_request,
     read_progress,
     read_state,
-    requested_runs,
 )
 from qualms.runs._record import (
     PACE,
@@ -89,7 +85,6 @@ from qualms.runs._record import (
 
 __all__ = [
     "PACE",
-    "REQUEST",
     "JudgedFile",
     "RunCosts",
     "RunFolderError",
@@ -114,14 +109,12 @@ __all__ = [
     "judged_files",
     "last_change",
     "lock_path",
-    "log_end",
     "log_path",
     "mark_done",
     "mark_failed",
     "mark_pruned",
     "mend_spec",
     "mismatch",
-    "note_request",
     "owner_path",
     "predictions_folder",
     "read_costs",
@@ -129,7 +122,6 @@ __all__ = [
     "read_progress",
     "read_state",
     "remade",
-    "requested_runs",
     "run_folder",
     "shared_features",
     "sibling",

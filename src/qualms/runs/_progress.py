@@ -1,8 +1,7 @@
-"""Requested runs and their progress, read without disturbing the runs."""
+"""Progress of runs, read without disturbing the runs."""
 
 import json
-import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,17 +9,13 @@ from typing import Any, NamedTuple
 from qualms.regular import (
     UNREADABLE,
     as_object,
-    open_file,
     read_file,
     read_object,
 )
-from qualms.runs._files import epochs_path, log_path, write_text
+from qualms.runs._files import epochs_path
 from qualms.runs._predictions import was_finished
 from qualms.runs._record import number_in, why_failed
 from qualms.spec import RunSpec
-
-REQUEST = "requested.json"
-"""File in the folder of a benchmark that lists the runs that were asked for last."""
 
 
 class RunState(NamedTuple):
@@ -46,25 +41,6 @@ class RunProgress(NamedTuple):
     """Error of the last attempt; '' if it did not fail."""
     epochs: tuple[Mapping[str, Any], ...]
     """Record of each epoch: its number, loss, seconds and images per second."""
-    sign: float
-    """Time of its last change, in seconds since 1970."""
-
-
-def note_request(out: Path, specs: Iterable[RunSpec]) -> None:
-    """Record below `out` which runs were requested last, for pages that follow them."""
-    hashes: dict[str, list[str]] = {}
-    for spec in specs:
-        hashes.setdefault(spec.benchmark, []).append(spec.hash)
-    for benchmark, runs in hashes.items():
-        folder = out / benchmark
-        folder.mkdir(parents=True, exist_ok=True)
-        write_text(folder / REQUEST, json.dumps({"runs": runs}))
-
-
-def requested_runs(folder: Path) -> tuple[str, ...]:
-    """Return the hashes of the runs of a benchmark that were requested last."""
-    runs = read_object(folder / REQUEST).get("runs")
-    return tuple(map(str, runs)) if isinstance(runs, list) else ()
 
 
 def read_progress(folder: Path) -> RunProgress | None:
@@ -85,7 +61,6 @@ def read_progress(folder: Path) -> RunProgress | None:
         done=was_finished(folder),
         error=why_failed(folder),
         epochs=tuple(filter(None, map(_line_object, lines))),
-        sign=last_change(folder),
     )
 
 
@@ -107,18 +82,6 @@ def read_state(folder: Path) -> RunState | None:
 def last_change(folder: Path) -> float:
     """Return when a file of a run last changed, in seconds since 1970."""
     return max((_changed(path) for path in folder.glob("*")), default=0.0)
-
-
-def log_end(folder: Path, size: int) -> str:
-    """Return the end of a run's log: complete lines of at most `size` bytes."""
-    try:
-        with open_file(log_path(folder)) as file:
-            length = file.seek(0, os.SEEK_END)
-            file.seek(max(0, length - size))
-            text = file.read().decode("utf-8", "replace")
-    except OSError:
-        return ""
-    return text if length <= size else text.partition("\n")[2]
 
 
 def _line_object(line: str) -> dict[str, Any]:
