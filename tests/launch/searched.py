@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from qualms.launch._study import proposed
 from qualms.predictions import Header, write
 from qualms.runs import epochs_path
 from qualms.shelf import find
@@ -77,6 +78,11 @@ def toy():
         ),
         search=dict.fromkeys(("plain", "plain_joint", "lone"), by_method),
     )
+
+
+def trials_of(search, count):
+    """The first trials of a search, without any results."""
+    return [trial for trial, _ in proposed(search, [], range(count))]
 
 
 def on_shelf(monkeypatch):

@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 
 from launch import searched
+from launch.searched import trials_of
 from qualms.launch import RunRequest, plans_of
 from qualms.launch._config_file import ConfigFile, read_config, write_config
-from qualms.launch.tune import search_of, trials_of
+from qualms.launch.tune import search_of
 from qualms.shelf import find
 
 CONFIG = ConfigFile(

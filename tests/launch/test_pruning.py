@@ -1,4 +1,4 @@
-"""Pruning: Optuna's pruners decide, runs end cleanly, and a search goes on alike."""
+"""Pruning by the median of Optuna: runs end cleanly, and a search goes on alike."""
 
 import json
 from functools import partial
@@ -8,7 +8,8 @@ import pytest
 
 from launch import searched
 from qualms.launch import RunOutcome, RunRequest, prepare_datasets, run_all
-from qualms.launch.tune import proposals_of, search_of, trials_of, tune
+from qualms.launch.tune import config_path, search_of, tune
+from qualms.report.search_report import read_search
 from qualms.runs import (
     describe,
     epochs_path,
@@ -35,10 +36,10 @@ def data(tmp_path_factory):
     return folder
 
 
-def search(pruner="median", sampler="sobol", **options):
+def search(pruner="median", **options):
     options = {"epochs": EPOCHS, **options}
     wish = RunRequest(methods=("map",), seeds=(0,), options=options)
-    return search_of("toy/plain", wish, sampler=sampler, pruner=pruner)
+    return search_of("toy/plain", wish, pruner=pruner)
 
 
 def launch(specs, *, judge, out, losses=searched.val_losses):
@@ -80,8 +81,7 @@ def ended(spec, folder, status, error):
 
 
 def carry_out(matches, count, out, **how):
-    proposals = proposals_of(matches, count, out=out)
-    tried = tune(matches, proposals, launch=partial(launch, out=out, **how), out=out)
+    tried = tune(matches, count, launch=partial(launch, out=out, **how), out=out)
     return sorted(tried, key=lambda one: one.trial.number)
 
 
@@ -94,9 +94,9 @@ def pruned_at(tried):
     }
 
 
-def pruned_by_optuna(pruner, specs, name):
+def pruned_by_optuna(pruner, specs):
     """Return the same of a study of Optuna that makes the trials itself."""
-    study = optuna.create_study(study_name=name, direction="minimize", pruner=pruner)
+    study = optuna.create_study(direction="minimize", pruner=pruner)
     stopped = {}
     for number, spec in enumerate(specs):
         trial, curve = study.ask(), searched.val_losses(spec)
@@ -113,77 +113,64 @@ def pruned_by_optuna(pruner, specs, name):
     return stopped
 
 
-@pytest.mark.parametrize(
-    ("name", "pruner"),
-    [
-        ("median", optuna.pruners.MedianPruner()),
-        ("hyperband", optuna.pruners.HyperbandPruner(max_resource=EPOCHS)),
-    ],
-)
-def test_trials_are_pruned_as_optuna_prunes_them(tmp_path, name, pruner):
-    matches = search(name, momentum=0.9, final_factor=0.1)
-    specs = [trial.spec for trial in trials_of(matches, 16)]
+def test_trials_are_pruned_as_optuna_prunes_them(tmp_path):
+    matches = search(momentum=0.9, final_factor=0.1)
     tried = carry_out(matches, 16, tmp_path)
-    expected = pruned_by_optuna(pruner, specs, matches.folder(tmp_path).name)
+    specs = [one.trial.spec for one in tried]
+    expected = pruned_by_optuna(optuna.pruners.MedianPruner(), specs)
     assert expected
     assert pruned_at(tried) == expected
-    assert all(one.value is None for one in tried if one.is_pruned)
-    best = max(tried, key=lambda one: one.value or 0.0)
+    assert not any(one.values for one in tried if one.is_pruned)
+    best = max(tried, key=lambda one: one.values)
     assert not best.is_pruned
 
 
-@pytest.mark.parametrize("sampler", ["sobol", "tpe"])
-def test_a_search_with_a_pruner_is_repeated_alike(tmp_path, sampler):
-    matches = search("median", sampler, momentum=0.9, final_factor=0.1)
-    tried = carry_out(matches, 10, tmp_path)
-    stopped = pruned_at(tried)
-    assert stopped
-    again = carry_out(matches, 10, tmp_path)
-    assert pruned_at(again) == stopped
+def test_a_search_with_a_pruner_is_repeated_alike(tmp_path):
+    matches = search(momentum=0.9, final_factor=0.1)
+    tried = carry_out(matches, 10, tmp_path / "one")
+    assert pruned_at(tried)
+    again = carry_out(matches, 10, tmp_path / "other")
+    assert pruned_at(again) == pruned_at(tried)
     assert [one.error for one in again] == [one.error for one in tried]
-    assert [one.value for one in again] == [one.value for one in tried]
+    assert [one.values for one in again] == [one.values for one in tried]
+    # What was pruned stays so.
+    again = carry_out(matches, 10, tmp_path / "one")
+    assert not any(one.is_pruned or one.values for one in again)
 
 
-def test_a_search_without_a_pruner_goes_on_with_what_was_pruned(tmp_path):
-    stopped = pruned_at(carry_out(search(), 10, tmp_path))
-    assert stopped
-    plain = search("none")
-    assert plain.folder(tmp_path) != search().folder(tmp_path)
-    tried = carry_out(plain, 10, tmp_path)
-    assert not pruned_at(tried)
-    for number in stopped:
-        folder = tried[number].outcome.folder
-        assert len(searched.log_lines(folder)) == EPOCHS
-        assert not (folder / "pruned.json").exists()
+def test_a_run_that_was_pruned_is_made_outside_its_search(tmp_path):
+    matches = search(momentum=0.9, final_factor=0.1)
+    pruned = [one for one in carry_out(matches, 10, tmp_path) if one.is_pruned]
+    assert search("none").folder(tmp_path) != search().folder(tmp_path)
+    (ended,) = launch([pruned[0].trial.spec], judge=None, out=tmp_path)
+    assert len(searched.log_lines(ended.folder)) == EPOCHS
+    assert not (ended.folder / "pruned.json").exists()
 
 
 def test_a_trial_whose_losses_are_not_numbers_is_pruned(tmp_path):
-    matches = search(momentum=0.9, final_factor=0.1)
-    bad = trials_of(matches, 8)[7].spec.hash
+    matches, made = search(lr=0.02), {}
 
     def losses(spec):
-        return [float("nan") if spec.hash == bad else 1.0] * EPOCHS
+        made.setdefault(spec.hash, len(made))
+        return [float("nan") if made[spec.hash] == 7 else 1.0] * EPOCHS
 
     tried = carry_out(matches, 8, tmp_path, losses=losses)
     assert pruned_at(tried) == {7: 1}
     assert tried[7].error.endswith("after epoch 1 of 9, with a loss of nan on val")
 
 
-@pytest.mark.parametrize("pruner", ["median", "hyperband"])
-def test_constant_losses_prune_nothing(tmp_path, pruner):
-    tried = carry_out(search(pruner), 8, tmp_path, losses=lambda _: [1.0] * EPOCHS)
+def test_constant_losses_prune_nothing(tmp_path):
+    tried = carry_out(search(), 8, tmp_path, losses=lambda _: [1.0] * EPOCHS)
     assert not pruned_at(tried)
 
 
-@pytest.mark.parametrize("pruner", ["median", "hyperband"])
-def test_a_single_trial_is_not_pruned(tmp_path, pruner):
-    (one,) = carry_out(search(pruner, lr=0.02), 1, tmp_path)
-    assert one.value is not None
+def test_a_single_trial_is_not_pruned(tmp_path):
+    (one,) = carry_out(search(lr=0.02), 1, tmp_path)
+    assert one.values
 
 
-@pytest.mark.parametrize("pruner", ["median", "hyperband"])
-def test_runs_without_losses_on_val_are_not_pruned(tmp_path, pruner):
-    tried = carry_out(search(pruner), 8, tmp_path, losses=lambda _: [None] * EPOCHS)
+def test_runs_without_losses_on_val_are_not_pruned(tmp_path):
+    tried = carry_out(search(), 8, tmp_path, losses=lambda _: [None] * EPOCHS)
     assert not pruned_at(tried)
 
 
@@ -202,8 +189,7 @@ def test_a_worker_ends_a_pruned_run_cleanly(tmp_path, data):
     matches = search(momentum=0.9, final_factor=0.1)
     work = searched.work_by_epochs
     make = partial(run_all, out=tmp_path, data=data, device="cpu", work=work)
-    proposals = proposals_of(matches, 10, out=tmp_path)
-    tried = list(tune(matches, proposals, launch=make, out=tmp_path))
+    tried = list(tune(matches, 10, launch=make, out=tmp_path))
     pruned = [one for one in tried if one.is_pruned]
     assert pruned
     for one in pruned:
@@ -214,18 +200,13 @@ def test_a_worker_ends_a_pruned_run_cleanly(tmp_path, data):
         log = log_path(folder).read_text()
         assert log.endswith(f"{one.error}\n")
         assert "Traceback" not in log
-    path = matches.folder(tmp_path) / "study.db"
-    study = optuna.load_study(study_name=matches.title, storage=f"sqlite:///{path}")
-    states = {t.user_attrs["trial"]: t for t in study.trials}
-    assert study.user_attrs["pruner"] == "median"
+    report = read_search(matches.folder(tmp_path))
+    assert report.pruner == "median"
+    states = {trial.number: trial.state for trial in report.trials}
     for one in tried:
-        stored = states[one.trial.number]
-        assert (stored.state.name == "PRUNED") == one.is_pruned
-        lines = searched.log_lines(one.outcome.folder)
-        values = [json.loads(line)["val"] for line in lines]
-        assert [*stored.intermediate_values.values()] == pytest.approx(values)
-    best = json.loads((matches.folder(tmp_path) / "best.json").read_text())
-    assert (best["pruner"], best["pruned"]) == ("median", len(pruned))
+        assert (states[one.trial.number] == "pruned") == one.is_pruned
+    told = config_path(matches.folder(tmp_path)).read_text()
+    assert f'pruner = "median"\ntrials = 10\npruned = {len(pruned)}\n' in told
 
 
 @pytest.mark.slow
@@ -237,14 +218,12 @@ def test_a_run_that_trains_is_pruned_and_goes_on_from_its_checkpoint(tmp_path):
 
     def carried_out(pruner):
         matches = search_of("retina/country", wish, pruner=pruner)
-        proposals = proposals_of(matches, 8, out=places["out"])
         make = partial(run_all, **places, device="cpu")
-        return list(tune(matches, proposals, launch=make, out=places["out"]))
+        return list(tune(matches, 8, launch=make, out=places["out"]))
 
-    stopped = {o.trial.spec.hash for o in carried_out("hyperband") if o.is_pruned}
+    stopped = [one.trial.spec for one in carried_out("median") if one.is_pruned]
     assert stopped
-    for one in carried_out("none"):
-        ends = "done" if one.trial.spec.hash in stopped else "skipped"
-        assert one.outcome.status == ends
-        lines = searched.log_lines(one.outcome.folder)
+    for one in run_all(stopped, **places, device="cpu"):
+        assert one.status == "done"
+        lines = searched.log_lines(one.folder)
         assert [json.loads(line)["epoch"] for line in lines] == [0, 1, 2, 3]

@@ -2,7 +2,7 @@
 
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -11,90 +11,58 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from qualms.launch import (
-    check_installed,
-    default_workers,
-    option_texts,
-    pending_runs,
-    run_all,
-)
+from qualms.launch import check_installed, default_workers, option_texts, run_all
 from qualms.launch.progress import print_line, runs_view
 from qualms.launch.resources import Resources
-from qualms.launch.tune import (
-    Proposals,
-    Search,
-    Storage,
-    Trial,
-    TrialResult,
-    checked_storage,
-    config_path,
-    front_of,
-    front_path,
-    ranked_trials,
-    tune,
-)
+from qualms.launch.tune import START, Search, TrialResult, config_path, tune
 from qualms.progress import duration_text
+from qualms.report.search_report import FILE, SearchReport, read_search
 from qualms.runs import check_writable
 
 
-def show_trials(search: Search, proposals: Proposals, out: Path) -> None:
-    """Print the trials of a search, and which of them lack a result."""
-    trials = proposals.first
-    specs = pending_runs([trial.spec for trial in trials], out)
-    pending = {spec.hash for spec in specs}
-    typer.echo(_headline(search, proposals.count))
-    later = proposals.count - len(trials)
-    typer.echo(f"{len(pending) + later} of {proposals.count} lack a result in {out}")
-    rows = [
-        [str(t.number), *_cells(t), "" if t.spec.hash in pending else "done"]
-        for t in trials
-    ]
-    _print_table(["trial", *trials[0].options, ""], rows)
-    if later:
-        typer.echo(f"the other {later} follow from the results of those before them")
+def show_trials(search: Search, count: int, out: Path) -> None:
+    """Print the trials of a search so far, and how many lack a result."""
+    typer.echo(_headline(search, count))
+    report = _report(search, out)
+    trials = report.trials if report else ()
+    ended = sum(trial.state in ("done", "pruned") for trial in trials)
+    typer.echo(f"{max(0, count - ended)} of {count} lack a result in {out}")
+    if trials:
+        rows = [[str(t.number), *_cells(t.options), t.state] for t in trials]
+        _print_table(["trial", *trials[0].options, ""], rows)
+    if len(trials) < count:
+        ranges = ", ".join(each.option for each in search.ranges)
+        typer.echo(f"the next follow from the results of those before: {ranges}")
 
 
-def make_trials(
-    search: Search, proposals: Proposals, resources: Resources, *, storage: str
-) -> int:
+def make_trials(search: Search, count: int, resources: Resources) -> int:
     """Make the trials and print the best; return the exit code of the command."""
     started = time.monotonic()
-    typer.echo(_headline(search, proposals.count))
+    typer.echo(_headline(search, count))
     results: list[TrialResult] = []
     try:
-        _make(search, proposals, resources, results, checked_storage(storage))
+        _make(search, count, resources, results)
     except KeyboardInterrupt:
         typer.echo(
-            f"interrupted after {len(results)} of {proposals.count} trials; finished"
-            " work is kept, run again to go on",
+            f"interrupted after {len(results)} new trials of {count}; finished work is"
+            " kept, run again to go on",
             err=True,
         )
         return 130
-    _print_summary(search, ranked_trials(results), time.monotonic() - started)
-    folder = search.folder(resources.out)
-    if any(result.value is not None for result in results):
-        typer.echo(f"wrote {folder / 'best.json'} and {folder / 'trials.csv'}")
-        config = search.with_config(config_path(folder))
-        typer.echo(f"and a config of the best trial: {shlex.join(config)}")
-        _print_front(search, results, folder)
-        return 0
-    typer.echo("no trial has a result", err=True)
-    return 1
+    report = read_search(search.folder(resources.out))
+    _print_summary(search, report, time.monotonic() - started)
+    _print_without_value(results)
+    if report.best is None:
+        typer.echo("no trial has a result", err=True)
+        return 1
+    typer.echo(f"wrote {config_path(report.folder)} and {report.folder / FILE}")
+    typer.echo(f"a config of the best trial: {report.command}")
+    return 0
 
 
-def _print_front(search: Search, results: Sequence[TrialResult], folder: Path) -> None:
-    if not search.objectives:
-        return
-    front = front_of(search, ranked_trials(results))
-    rule = search.selection.rule
-    typer.echo(
-        f"front of {', '.join((rule, *search.objectives))}: trials that no other is"
-        f" better than in one objective without being worse in another: {len(front)}"
-    )
-    for result in front:
-        values = ", ".join(f"{value:.4f}" for value in result.values)
-        path = front_path(folder, result)
-        typer.echo(f"  trial {result.trial.number}: {values}; {path}")
+def _report(search: Search, out: Path) -> SearchReport | None:
+    folder = search.folder(out)
+    return read_search(folder) if (folder / FILE).exists() else None
 
 
 def _headline(search: Search, count: int) -> str:
@@ -102,99 +70,84 @@ def _headline(search: Search, count: int) -> str:
 
 
 def _make(
-    search: Search,
-    proposals: Proposals,
-    resources: Resources,
-    results: list[TrialResult],
-    storage: Storage,
+    search: Search, count: int, resources: Resources, results: list[TrialResult]
 ) -> None:
-    specs = [trial.spec for trial in proposals.first]
-    later = proposals.count - len(specs)
-    pending = later or len(pending_runs(specs, resources.out))
     check_writable(resources.out)
-    if pending:
+    report = _report(search, resources.out)
+    ended = [t for t in report.trials if t.state != "failed"] if report else []
+    if len(ended) < count:
         check_installed()
-    workers = resources.workers or _workers(proposals, resources, pending=bool(pending))
+    at_once = resources.workers or _at_once(resources)
     console = Console()
-    with runs_view(len({spec.hash for spec in specs}) + later, console) as view:
+    with runs_view(max(0, count - len(ended)), console) as view:
         launch = partial(
             run_all,
             out=resources.out,
             data=resources.data,
-            workers=workers,
+            workers=at_once,
             device=resources.device,
             engine=resources.engine,
             callbacks=view,
             progress=view.data,
         )
-        search_results = tune(
-            search, proposals, launch=launch, out=resources.out, storage=storage
-        )
-        with closing(search_results):
-            for result in search_results:
+        made = tune(search, count, launch=launch, out=resources.out, at_once=at_once)
+        with closing(made):
+            for result in made:
                 view.ended(result.outcome)
                 results.append(result)
                 print_line(console, _line(search, result))
 
 
-def _workers(
-    proposals: Proposals, resources: Resources, *, pending: bool
-) -> int | None:
-    """Return how many processes can be busy; None for as many as a cluster has.
-
-    Workers that have nothing to do would still get their share of the cores.
-    """
+def _at_once(resources: Resources) -> int:
+    """Return how many trials are made at a time: of more, too few would know others."""
     if resources.engine.launcher == "ray":
-        planned = proposals.at_once >= proposals.count
-        return None if planned else proposals.at_once
-    usual = default_workers(resources.device) if pending else 1
-    return min(usual, proposals.at_once)
+        return START
+    return min(default_workers(resources.device), START)
 
 
 def _line(search: Search, result: TrialResult) -> str:
     options = ", ".join(option_texts(result.trial.options))
-    value = "no value" if result.value is None else f"{result.value:.4f}"
+    value = f"{result.values[0]:.4f}" if result.values else "no value"
     score = "pruned" if result.is_pruned else f"{search.selection.rule} {value}"
     return f"trial {result.trial.number}: {score} with {options}"
 
 
-def _print_summary(
-    search: Search, results: Sequence[TrialResult], seconds: float
-) -> None:
-    valued = [result for result in results if result.value is not None]
+def _print_summary(search: Search, report: SearchReport, seconds: float) -> None:
+    ranked = report.ranked
     typer.echo(
-        f"selection {search.selection.name}: {len(valued)} of {len(results)} trials"
-        f" have a value of {search.selection.rule}; {duration_text(seconds)}"
+        f"selection {search.selection.name}: {len(ranked)} of {len(report.trials)}"
+        f" trials have a value of {search.selection.rule}; {duration_text(seconds)}"
     )
-    if valued:
+    if ranked:
         rows = [
-            [str(r.trial.number), *(f"{v:.4f}" for v in r.values), *_cells(r.trial)]
-            for r in valued
+            [str(t.number), *(f"{v:.4f}" for v in t.values), *_cells(t.options)]
+            for t in ranked
         ]
-        head = ["trial", "value", *search.objectives]
-        _print_table([*head, *valued[0].trial.options], rows)
-        best = valued[0]
+        names = [each.name for each in report.objectives[1:]]
+        _print_table(["trial", "value", *names, *ranked[0].options], rows)
+        best = ranked[0]
         typer.echo(
-            f"best by selection {search.selection.name}: trial {best.trial.number},"
-            f" value {best.value:.4f}; use it with"
+            f"best by selection {search.selection.name}: trial {best.number}, value"
+            f" {best.values[0]:.4f}; use it with"
         )
-        typer.echo(f"  {shlex.join(search.command(best.trial.options))}")
+        typer.echo(f"  {shlex.join(search.command(best.options))}")
+    for trial in report.trials:
+        if trial.state == "pruned":
+            typer.echo(f"trial {trial.number}: {trial.error}")
+
+
+def _print_without_value(results: Iterable[TrialResult]) -> None:
     for result in results:
-        if result.is_pruned:
-            typer.echo(f"trial {result.trial.number}: {result.error}")
-        elif result.value is None:
+        if not result.values and not result.is_pruned:
             number, run = result.trial.number, result.trial.spec.hash
             typer.echo(f"without a value: trial {number} ({run})", err=True)
             typer.echo(f"  {result.error}", err=True)
             typer.echo(f"  log: {result.outcome.log}", err=True)
 
 
-def _cells(trial: Trial) -> list[str]:
-    return [_cell(value) for value in trial.options.values()]
-
-
-def _cell(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+def _cells(options: Mapping[str, Any]) -> list[str]:
+    values = options.values()
+    return [f"{v:.6g}" if isinstance(v, float) else str(v) for v in values]
 
 
 def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -42,38 +42,21 @@ def tune(
         ),
     ] = "",
     trials: Annotated[int, typer.Option(help="How many to try.")] = 32,
-    sampler: Annotated[
-        str,
-        typer.Option(
-            help="sobol: evenly; tpe: where earlier trials did well; nsga2: children of"
-            " the best, eight at a time."
-        ),
-    ] = "sobol",
     pruner: Annotated[
         str,
         typer.Option(
             help="Which trials are stopped early: none, or by their loss on val after"
-            " each epoch: median, hyperband."
+            " each epoch: median."
         ),
     ] = "none",
     objective: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A further objective beside the selection's rule: nll, brier, ece or"
-            " accuracy; may be repeated.",
-            show_default=False,
-        ),
-    ] = None,
-    at_once: Annotated[
-        int, typer.Option(help="Trials that tpe proposes before it looks again.")
-    ] = 1,
-    storage: Annotated[
         str,
         typer.Option(
-            help="Where Optuna's study is: sqlite, or journal for many workers that"
-            " share a network folder."
+            help="A further objective beside the selection's rule: nll, brier, ece or"
+            " accuracy.",
+            show_default=False,
         ),
-    ] = "sqlite",
+    ] = "",
     seed: Annotated[int, typer.Option(help="Of the search and of its runs.")] = 0,
     preset: Annotated[str, typer.Option(help="demo, small or paper.")] = "demo",
     config: Annotated[str, typer.Option(help="A named set of options.")] = "",
@@ -109,7 +92,7 @@ def tune(
     from qualms.cli._tuning import make_trials, show_trials
     from qualms.launch import Engine, RunRequest, data_root, parse_options
     from qualms.launch.resources import Resources, runs_folder
-    from qualms.launch.tune import proposals_of, search_of
+    from qualms.launch.tune import search_of
 
     out = runs_folder(out)
     request = RunRequest(
@@ -126,16 +109,14 @@ def tune(
         target,
         request,
         selection,
-        sampler=sampler,
         pruner=pruner,
-        objectives=objective or (),
+        objective=objective,
     )
-    proposals = proposals_of(search, trials, out=out, at_once=at_once)
     if dry_run:
-        show_trials(search, proposals, out)
+        show_trials(search, trials, out)
         return
     root = data_root(data)
     resources = Resources(
         out=out, data=root, workers=workers, device=device, engine=engine
     )
-    raise typer.Exit(make_trials(search, proposals, resources, storage=storage))
+    raise typer.Exit(make_trials(search, trials, resources))

@@ -1,6 +1,6 @@
 """Pruning: a trial that does badly on validation items is stopped before its end.
 
-The pruners are those of Optuna. What they compare is the loss on `val` that every epoch
+The pruner is Optuna's median. What it compares is the loss on `val` that every epoch
 of a run writes to its log, smaller is better. The process that trains a run decides,
 after each of its epochs, by the logs of all trials that have begun. So nothing but the
 folders of runs says what was decided, and by what.
@@ -13,13 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qualms.launch._search import Pruner
 from qualms.runs import mark_pruned, read_progress, sibling, was_finished, why_pruned
 from qualms.spec import RunSpec
 
 if TYPE_CHECKING:
     from optuna import Study
-    from optuna.pruners import BasePruner
     from optuna.trial import Trial
 
 LossByEpoch = Mapping[int, float]
@@ -30,7 +28,6 @@ LossByEpoch = Mapping[int, float]
 class Pruning:
     """A rule that stops runs of a search; it travels to the processes that train."""
 
-    pruner: Pruner
     search: str
     """Name of the search. What another search has stopped is not stopped in this."""
     runs: tuple[str, ...]
@@ -48,34 +45,30 @@ class Pruning:
         if progress is None or not losses or max(losses) < len(progress.epochs):
             return ""  # the last epoch has no loss to compare
         epoch, epochs = max(losses), _epochs_of(spec)
-        if epoch >= epochs or not self._is_pruned(spec, folder, epochs):
+        if epoch >= epochs or not self._is_pruned(spec, folder):
             return ""
         reason = (
-            f"the pruner {self.pruner} stopped it after epoch {epoch} of {epochs}, with"
+            f"the pruner median stopped it after epoch {epoch} of {epochs}, with"
             f" a loss of {losses[epoch]:.6g} on val"
         )
         mark_pruned(folder, spec, reason, search=self.search)
         return reason
 
-    def _is_pruned(self, spec: RunSpec, folder: Path, epochs: int) -> bool:
-        """Show Optuna all trials in their order, this one last, and ask its pruner.
-
-        Trials keep their numbers, by which Hyperband chooses their bracket.
-        """
+    def _is_pruned(self, spec: RunSpec, folder: Path) -> bool:
+        """Show Optuna the losses of all trials, this one's last, and ask its pruner."""
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         with warnings.catch_warnings():
             # A run whose losses are all nan is pruned; NumPy would warn of them.
             warnings.simplefilter("ignore", RuntimeWarning)
-            return self._asked(spec, folder, epochs)
+            return self._asked(spec, folder)
 
-    def _asked(self, spec: RunSpec, folder: Path, epochs: int) -> bool:
+    def _asked(self, spec: RunSpec, folder: Path) -> bool:
         import optuna
 
-        pruner = _pruner(self.pruner, epochs)
         study = optuna.create_study(
-            study_name=self.search, direction="minimize", pruner=pruner
+            direction="minimize", pruner=optuna.pruners.MedianPruner()
         )
         trials = {run: study.ask() for run in dict.fromkeys(self.runs)}
         own = trials.pop(spec.hash)
@@ -108,22 +101,8 @@ def _epochs_of(spec: RunSpec) -> int:
     return training(spec.training).steps.epochs
 
 
-def _pruner(name: Pruner, epochs: int) -> "BasePruner":
-    from optuna.pruners import HyperbandPruner, MedianPruner, NopPruner
-
-    if name == "median":
-        return MedianPruner()
-    if name == "hyperband":
-        return HyperbandPruner(max_resource=epochs)
-    return NopPruner()
-
-
 def _replay(trial: "Trial", losses: LossByEpoch) -> bool:
-    """Report losses epoch by epoch; return whether one of them ends the trial.
-
-    Hyperband notes what a trial has reached each time that it is asked, and a trial
-    that it would end reaches no more.
-    """
+    """Report losses epoch by epoch; return whether one of them ends the trial."""
     for epoch, loss in losses.items():
         trial.report(loss, epoch)
         if trial.should_prune():

@@ -1,7 +1,7 @@
 """The search of `qualms tune`: ranges of options, and the run that trials vary."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -15,15 +15,11 @@ from qualms.spec import RunSpec, digest, parse_split
 from qualms.study import Benchmark, Range, RunPlan, Selection
 from qualms.wording import suggest
 
-Sampler = Literal["sobol", "tpe", "nsga2"]
-"""Rule that chooses trials: evenly, or by the results of earlier trials."""
-SAMPLERS: tuple[Sampler, ...] = ("sobol", "tpe", "nsga2")
-
-Pruner = Literal["none", "median", "hyperband"]
+Pruner = Literal["none", "median"]
 """Rule that stops trials before their end, by the loss on validation items."""
-PRUNERS: tuple[Pruner, ...] = ("none", "median", "hyperband")
+PRUNERS: tuple[Pruner, ...] = ("none", "median")
 OBJECTIVES = ("nll", "brier", "ece", "accuracy")
-"""Scores that a search may have as objectives beside the rule of its selection."""
+"""Scores that a search may have as an objective beside the rule of its selection."""
 CLASS_RULES = ("val_auroc", "val_referral", "val_referral_kept")
 """Rules of selections that look at predicted classes."""
 Name = TypeVar("Name", bound=str)
@@ -40,10 +36,9 @@ class Search:
     ranges: tuple[Range, ...]
     base: RunSpec
     """The spec of all trials, apart from the options that they search."""
-    sampler: Sampler = "sobol"
     pruner: Pruner = "none"
-    objectives: tuple[str, ...] = ()
-    """Objectives beside the rule of the selection, among `OBJECTIVES`."""
+    objective: str = ""
+    """Objective beside the rule of the selection, among `OBJECTIVES`; '' for none."""
     simulated: bool = False
     """True if the data are simulated."""
 
@@ -79,12 +74,29 @@ class Search:
     @property
     def title(self) -> str:
         """The search in words."""
+        pruner = "" if self.pruner == "none" else f", pruner {self.pruner}"
+        objective = f", objective {self.objective}" if self.objective else ""
         return (
             f"{self.base.benchmark}/{self.variant}, {self.method}, preset"
             f" {self.request.preset}, seed {self.base.seed}, selection"
-            f" {self.selection.name}{self._suffix(', sampler ', ', pruner ')}"
-            + "".join(f", objective {name}" for name in self.objectives)
+            f" {self.selection.name}{pruner}{objective}"
         )
+
+    @property
+    def directions(self) -> list[str]:
+        """Directions of the objectives, as Optuna calls them."""
+        names = {"higher": "maximize", "lower": "minimize"}
+        return [names[better] for _, _, better in self.objective_facts()]
+
+    def objective_facts(self) -> list[tuple[str, str, str]]:
+        """Return name, words and better direction of each objective."""
+        facts = [(self.selection.rule, self.selection.label, "higher")]
+        if self.objective:
+            from qualms import scores
+
+            about = scores.about(objective_score(self.objective))
+            facts.append((self.objective, about.label, about.better))
+        return facts
 
     def folder(self, out: Path) -> Path:
         """Return the folder of the results of the search below `out`."""
@@ -96,8 +108,10 @@ class Search:
             self.selection.name,
             self.request.preset,
             mark,
+            self.objective,
+            "" if self.pruner == "none" else self.pruner,
         )
-        name = "-".join((*parts, *self.objectives)) + self._suffix("-", "-")
+        name = "-".join(filter(None, parts))
         return out / self.base.benchmark / "tune" / name
 
     def command(self, options: Mapping[str, Any]) -> list[str]:
@@ -108,19 +122,17 @@ class Search:
         texts = option_texts({**self.request.options, **options})
         return words + [word for text in texts for word in ("-o", text)]
 
-    def with_config(self, path: Path) -> list[str]:
-        """Return the words of a command that runs the benchmark with a config file."""
-        words = ["qualms", "run", f"{self.base.benchmark}/{self.variant}"]
-        words += ["--preset", self.request.preset, "--methods", self.method]
-        return [*words, "--config", str(path)]
 
-    def _suffix(self, sampler: str, pruner: str) -> str:
-        """Return what tells a search from an even one with the same ranges.
+def objective_score(name: str) -> Callable[..., float]:
+    """Return the score of predicted classes that is an objective."""
+    from qualms import scores  # compiles kernels, which few searches need
 
-        The arguments come before the names of the sampler and of the pruner.
-        """
-        by = "" if self.sampler == "sobol" else f"{sampler}{self.sampler}"
-        return by if self.pruner == "none" else f"{by}{pruner}{self.pruner}"
+    return {
+        "nll": scores.nll,
+        "brier": scores.brier,
+        "ece": scores.ece,
+        "accuracy": scores.accuracy,
+    }[name]
 
 
 def search_of(
@@ -128,9 +140,8 @@ def search_of(
     request: RunRequest,
     selection: str = "",
     *,
-    sampler: str = "sobol",
     pruner: str = "none",
-    objectives: Sequence[str] = (),
+    objective: str = "",
 ) -> Search:
     """Return the search that a target, as BENCHMARK/VARIANT, and a request name.
 
@@ -139,7 +150,6 @@ def search_of(
     variant with the same data that has it.
     """
     name, _, variant = target.partition("/")
-    chosen = one_of("sampler", sampler, SAMPLERS)
     chosen_pruner = one_of("pruner", pruner, PRUNERS)
     benchmark: Benchmark = find("benchmarks", name)()
     _check_searchable(benchmark, variant, request.preset)
@@ -154,16 +164,15 @@ def search_of(
     base = _base(plan, request)
     searched = _selection(benchmark, selection or plan.variants[0].selection)
     _check_rule(request, searched)
-    _check_objectives(objectives, searched)
+    _check_objective(objective, searched)
     return Search(
         variant=variant,
         request=request,
         selection=searched,
         ranges=_ranges(benchmark, variant, base.method.name, request),
         base=base,
-        sampler=chosen,
         pruner=chosen_pruner,
-        objectives=tuple(objectives),
+        objective=objective,
         simulated=plan.variants[0].simulated,
     )
 
@@ -198,16 +207,14 @@ def _check_searchable(benchmark: Benchmark, variant: str, preset: str) -> None:
         )
 
 
-def _check_objectives(objectives: Sequence[str], selection: Selection) -> None:
-    """Raise unless objectives are scores of what the selection looks at."""
-    for name in objectives:
-        one_of("objective", name, OBJECTIVES)
-        if objectives.count(name) > 1:
-            raise ValueError(f"every objective must be named once, got {name} twice")
-    if objectives and selection.rule not in CLASS_RULES:
+def _check_objective(objective: str, selection: Selection) -> None:
+    """Raise unless the objective is a score of what the selection looks at."""
+    if objective:
+        one_of("objective", objective, OBJECTIVES)
+    if objective and selection.rule not in CLASS_RULES:
         raise ValueError(
             "objectives are scores of predicted classes, and trials of selection"
-            f" {selection.name} are judged by {selection.rule}; leave them out"
+            f" {selection.name} are judged by {selection.rule}; leave --objective out"
         )
 
 

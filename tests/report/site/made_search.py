@@ -1,11 +1,8 @@
-"""Searches as pages show them, without any training."""
+"""Searches as pages show them, and studies of them, without any training."""
 
-from qualms.report.search_report import (
-    ImportanceFacts,
-    ObjectiveFacts,
-    SearchReport,
-    TrialFacts,
-)
+import optuna
+
+from qualms.report.search_report import ObjectiveFacts, SearchReport, TrialFacts
 
 FIRST = ObjectiveFacts("val_auroc", "AUROC of validation items", "higher")
 SECOND = ObjectiveFacts("ece", "ECE", "lower")
@@ -32,12 +29,6 @@ def trials(count, objectives=1, *, word="sgd"):
 
 def search(count=20, objectives=1, *, word="sgd", **more):
     """A search whose best trial is the seventh."""
-    made = trials(count, objectives, word=word)
-    valued = [trial for trial in made if trial.values]
-    best = max(valued, key=lambda trial: trial.values[0], default=None)
-    names = (FIRST, SECOND)[:objectives]
-    shares = (("lr", 0.75), ("1 - momentum", 0.2), (word, 0.05))
-    few = len(valued) < 10
     facts = {
         "title": f"mine/home, mc_dropout, preset demo {word}",
         "benchmark": "mine",
@@ -46,34 +37,31 @@ def search(count=20, objectives=1, *, word="sgd", **more):
         "preset": "demo",
         "selection": "in_domain",
         "items": "in-domain validation items",
-        "sampler": "tpe",
-        "objectives": names,
-        "trials": made,
-        "best": None if best is None else best.number,
-        "front": front(valued),
-        "importance": ()
-        if few
-        else tuple(
-            ImportanceFacts(each.name, *share) for each in names for share in shares
-        ),
-        "no_importance": "Importance needs more trials." if few else "",
-        "command": "qualms run mine/home --config best.toml",
+        "objectives": (FIRST, SECOND)[:objectives],
+        "trials": trials(count, objectives, word=word),
         "simulated": True,
         "versions": {"qualms": "0.1.0"},
-        "config": 'name = "mine"\n',
     }
     return SearchReport(**{**facts, **more})
 
 
-def front(valued):
-    """The trials that no other beats in both objectives."""
-
-    def beaten(trial, other):
-        pairs = list(zip(trial.values, other.values, strict=True))
-        better = [b > a if place == 0 else b < a for place, (a, b) in enumerate(pairs)]
-        worse = [b < a if place == 0 else b > a for place, (a, b) in enumerate(pairs)]
-        return any(better) and not any(worse)
-
-    return tuple(
-        trial.number for trial in valued if not any(beaten(trial, o) for o in valued)
+def write_study(report, folder):
+    """Write the study of a search, as `qualms tune` leaves it."""
+    study = optuna.create_study(
+        storage=f"sqlite:///{folder}/study.db",
+        directions=["maximize", "minimize"][: len(report.objectives)],
     )
+    names = ("title", "benchmark", "variant", "method", "preset", "selection", "items")
+    facts = {name: getattr(report, name) for name in names}
+    facts |= {"objectives": report.objectives, "versions": dict(report.versions)}
+    study.set_user_attr("search", {**facts, "simulated": report.simulated})
+    states = {"done": "COMPLETE", "pruned": "PRUNED", "failed": "RUNNING"}
+    for trial in report.trials:
+        notes = {"options": dict(trial.options), "run": trial.run}
+        study.add_trial(
+            optuna.trial.create_trial(
+                state=optuna.trial.TrialState[states[trial.state]],
+                values=list(trial.values) or None,
+                user_attrs={**notes, "error": trial.error},
+            )
+        )

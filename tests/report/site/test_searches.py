@@ -1,20 +1,19 @@
-"""Pages of searches: the best options, the history, what matters, and the front."""
+"""Pages of searches: the best options, the history, and all trials."""
 
 import csv
 import io
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from qualms import write_site
-from qualms.report.search_report import read_search, write_search
+from qualms.report.search_report import read_search
 from qualms.report.site import write_contents
 from qualms.report.site._read import contents_of_parts
 from qualms.report.site.search_figures import best_so_far
 from report.site.browsing import DRAW_ALL, OPEN_ALL, axe_findings, settle
-from report.site.made_search import search
+from report.site.made_search import search, write_study
 from report.site.made_site import HOSTILE, undrawn
 from report.site.test_exports import lacking
 
@@ -24,14 +23,15 @@ LONG = HOSTILE[0] + HOSTILE[6]
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """Searches with one and with two objectives, of few trials, and of strangers."""
+    folder = tmp_path_factory.mktemp("searches")
+    (folder / "best.toml").write_text('name = "mine"\n')
     made = [
-        search(),
+        search(folder=folder),
         search(objectives=2, method="swag"),
         search(4, method="map"),
-        search(16, 2, word=LONG, method=LONG, title=LONG, command=LONG),
-        replace(search(3), trials=(), best=None, front=(), method="sngp"),
+        search(16, 2, word=LONG, method=LONG, title=LONG),
+        replace(search(3), trials=(), method="sngp"),
     ]
-    folder = tmp_path_factory.mktemp("searches")
     contents = contents_of_parts([], [], searches=made)
     with undrawn():
         return write_contents(contents, folder / "site").parent
@@ -41,29 +41,14 @@ def text_of(site, method):
     return (site / f"tune-home-{method}.html").read_text("utf-8")
 
 
-def test_a_report_is_read_as_it_was_written(tmp_path):
-    for made in (search(), search(12, 2), search(0)):
-        write_search(made, tmp_path)
-        (tmp_path / "best.toml").write_text(made.config)
-        assert read_search(tmp_path) == made
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"format": 9},
-        {"trials": [[0, "done", [float("inf")], {}, "", ""]]},
-        {"trials": [[0, "lost", [0.5], {}, "", ""]]},
-        {"trials": [[0, "done", [0.5, 0.5], {}, "", ""]]},
-        {"trials": 3},
-        {"unknown": 1},
-    ],
-)
-def test_a_damaged_report_gets_a_sentence(tmp_path, change):
-    path = write_search(search(), tmp_path)
-    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
-    with pytest.raises(ValueError, match=r"search\.json cannot be read .* give the"):
-        read_search(tmp_path)
+def test_a_study_is_read_as_it_was_written(tmp_path):
+    for number, made in enumerate((search(), search(12, 2), search(0))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        write_study(made, folder)
+        found = read_search(folder)
+        assert replace(found, when="", folder=made.folder) == made
+        assert bool(found.when) == bool(made.trials)
 
 
 def test_the_best_value_so_far_follows_the_direction():
@@ -81,19 +66,13 @@ def test_a_page_says_what_is_best_and_how_to_take_it(site):
     text = text_of(site, "mc-dropout")
     assert "<b>Trial 7</b> is best by AUROC of validation items: <b>0.9000</b>" in text
     assert "Of 20 trials: 14 done, 3 pruned, 3 failed." in text
-    assert "qualms run mine/home --config best.toml" in text
+    assert "qualms run mine/home --preset demo --methods mc_dropout --config" in text
     assert "try the config with several seeds" in text
     assert "Simulated data" in text
-    assert "The front" not in text
     config = site / "files" / "tune-home-mc-dropout-best.toml"
     assert config.read_text("utf-8") == 'name = "mine"\n'
     assert "tune-home-mc-dropout.html" in (site / "index.html").read_text("utf-8")
-    assert "The front" in text_of(site, "swag")
-
-
-def test_too_few_trials_have_no_importance(site):
-    assert "Importance needs more trials." in text_of(site, "map")
-    assert 'data-chart="importance"' not in text_of(site, "map")
+    assert text_of(site, "swag").count('data-chart="history"') == 2
     assert "No trial has a value." in text_of(site, "sngp")
 
 
@@ -117,7 +96,7 @@ def test_every_figure_can_be_saved(site):
 def test_folders_of_searches_are_found_and_their_trials_are_no_gaps(tmp_path):
     folder = tmp_path / "runs" / "mine" / "tune" / "home-mc_dropout"
     folder.mkdir(parents=True)
-    write_search(search(), folder)
+    write_study(search(), folder)
     run = tmp_path / "runs" / "mine" / f"{3:016x}"
     run.mkdir()
     (run / "spec.json").write_text("{}")
@@ -196,31 +175,6 @@ def test_a_history_is_saved_with_every_trial(visit):
     with page.expect_download() as saved:
         figure.locator("[data-tool=svg]").click()
     assert "14 done" in Path(saved.value.path()).read_text("utf-8")
-
-
-@pytest.mark.browser
-def test_importance_is_bars_of_their_shares(visit):
-    page = visit("mc-dropout")
-    figure = page.locator("figure[data-chart=importance]")
-    widths = figure.locator("rect.bar").evaluate_all(
-        "bars => bars.map((bar) => Number(bar.getAttribute('width')))"
-    )
-    assert widths == sorted(widths, reverse=True)
-    assert widths[1] / widths[0] == pytest.approx(0.2 / 0.75, abs=0.01)
-    words = figure.locator("svg").get_attribute("aria-label")
-    assert "lr 75 %" in words
-    assert "1 - momentum 20 %" in words
-
-
-@pytest.mark.browser
-def test_the_front_names_its_trials_alone(visit):
-    page = visit("swag")
-    figure = page.locator("figure[data-chart=scatter]")
-    assert figure.locator("circle.dot").count() == 14
-    named = figure.locator(".readout button bdi").all_inner_texts()
-    assert named == figure.locator("text.end").all_text_contents()
-    assert named == ["trial 2", "trial 4", "trial 6", "trial 7"]
-    assert figure.locator("path.rule.dotted").count() == 1
 
 
 @pytest.mark.browser

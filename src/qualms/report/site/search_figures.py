@@ -1,10 +1,6 @@
-"""The figures of a search: its history, what matters, and its front.
-
-Each is data for a chart, and a figure for paper that shows the same.
-"""
+"""The history of a search: data for a chart, and a figure for paper of the same."""
 
 from collections.abc import Sequence
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -14,34 +10,20 @@ from qualms.report.figures import (
     FAINT,
     SERIES,
     SOFT,
-    BarMark,
     CloudMark,
     CurveMark,
     Drawing,
     Mark,
     Panel,
-    PointMark,
 )
 from qualms.report.search_report import ObjectiveFacts, SearchReport, TrialFacts
 from qualms.report.site.charts import chart, on_paper
 from qualms.report.site.page import Fragment, slug
-from qualms.report.table import digits
 
 HISTORY = (
     "Every trial in its order; the line is the best value so far. Trials that were"
     " stopped early or failed have no value and stand on the axis."
 )
-IMPORTANCE = (
-    "The share of the differences between trials that an option explains by itself, by"
-    " Optuna's functional ANOVA. What options explain together is left out, and shares"
-    " are of the ranges that were searched."
-)
-FRONT = (
-    "No trial is better than one of the front in one objective without being worse in"
-    " another. Each trial of it has a config of its own."
-)
-NAMED = 12
-"""Trials of a front that have their names beside them."""
 _SIZE = (4.6, 2.7)
 
 
@@ -59,58 +41,6 @@ def history_figures(report: SearchReport, page: str, *, paper: bool) -> list[Fra
                 _history(report, place, title),
                 title=title,
                 caption=None if figures else HISTORY,
-                downloads=on_paper(drawing, name, None) if paper else (),
-            )
-        )
-    return figures
-
-
-def importance_figures(
-    report: SearchReport, page: str, *, paper: bool
-) -> list[Fragment]:
-    """Return the importance of each option, by each objective."""
-    figures: list[Fragment] = []
-    for objective in report.objectives:
-        shares = _shares(report, objective)
-        if not shares:
-            continue
-        name = slug(f"{page}-importance-{objective.name}")
-        title = f"What {objective.label} depends on"
-        drawing = _importance_drawing(report, shares, title)
-        spec = {
-            "title": title,
-            "bars": shares,
-            "head": ["option", "share"],
-            "lines": shares,
-        }
-        figures.append(
-            chart(
-                "importance",
-                name,
-                spec,
-                title=title,
-                caption=None if figures else IMPORTANCE,
-                downloads=on_paper(drawing, name, None) if paper else (),
-            )
-        )
-    return figures
-
-
-def front_figures(report: SearchReport, page: str, *, paper: bool) -> list[Fragment]:
-    """Return trials by every two objectives, with the front of all of them."""
-    figures: list[Fragment] = []
-    for x, y in combinations(range(len(report.objectives)), 2):
-        pair = [report.objectives[x], report.objectives[y]]
-        name = slug(f"{page}-front-{pair[0].name}-{pair[1].name}")
-        title = f"{_axis(pair[1])} against {_axis(pair[0])}"
-        drawing = _front_drawing(report, (x, y), title)
-        figures.append(
-            chart(
-                "scatter",
-                name,
-                _front(report, (x, y), title),
-                title=title,
-                caption=None if figures else FRONT,
                 downloads=on_paper(drawing, name, None) if paper else (),
             )
         )
@@ -245,92 +175,6 @@ def _history_drawing(report: SearchReport, place: int, title: str) -> Drawing:
     return _drawing(report, "history", title, HISTORY, panel)
 
 
-def _importance_drawing(
-    report: SearchReport, shares: Sequence[tuple[str, float]], title: str
-) -> Drawing:
-    bars = tuple(
-        BarMark(x=at, height=share, colour=SERIES[0], width=0.6)
-        for at, (_, share) in enumerate(shares)
-    )
-    names = {float(at): option for at, (option, _) in enumerate(shares)}
-    panel = Panel(
-        marks=bars, y_label="share explained", x_ticks=names, y_range=(0.0, None)
-    )
-    return _drawing(report, "importance", title, IMPORTANCE, panel)
-
-
-def _front(report: SearchReport, pair: tuple[int, int], title: str) -> dict[str, Any]:
-    x, y = (report.objectives[place] for place in pair)
-    front = _front_trials(report, pair[0])
-    flat = len(report.objectives) == 2
-    return {
-        "title": title,
-        "x": {
-            "label": _axis(x),
-            "range": _span([trial.values[pair[0]] for trial in report.valued]),
-            "ticks": None,
-        },
-        "y": {
-            "label": _axis(y),
-            "range": _span([trial.values[pair[1]] for trial in report.valued]),
-            "ticks": None,
-        },
-        "points": [
-            {
-                "name": f"trial {trial.number}",
-                "x": trial.values[pair[0]],
-                "y": trial.values[pair[1]],
-                "low": None,
-                "high": None,
-                "c": "c0" if trial.number in report.front else "c6",
-                "detail": f"{x.label} {digits(trial.values[pair[0]])};"
-                f" {_options_text(trial)}",
-            }
-            for trial in report.valued
-        ],
-        # Of more objectives the front is no line in the plane of two.
-        "front": [f"trial {trial.number}" for trial in front] if flat else [],
-        "named": [f"trial {trial.number}" for trial in front[:NAMED]],
-    }
-
-
-def _front_trials(report: SearchReport, place: int) -> list[TrialFacts]:
-    """Return the trials of the front, along one objective."""
-    trials = [trial for trial in report.valued if trial.number in report.front]
-    return sorted(trials, key=lambda trial: trial.values[place])
-
-
-def _front_drawing(report: SearchReport, pair: tuple[int, int], title: str) -> Drawing:
-    front = _front_trials(report, pair[0])
-    others = [trial for trial in report.valued if trial.number not in report.front]
-    points = tuple(
-        PointMark(
-            x=trial.values[pair[0]], y=trial.values[pair[1]], colour=SERIES[0], label=""
-        )
-        for trial in front
-    )
-    marks: tuple[Mark, ...] = (
-        CloudMark(
-            x=_numbers([trial.values[pair[0]] for trial in others]),
-            y=_numbers([trial.values[pair[1]] for trial in others]),
-            colour=FAINT,
-            label="other trials",
-        ),
-        CurveMark(
-            x=_numbers([trial.values[pair[0]] for trial in front]),
-            y=_numbers([trial.values[pair[1]] for trial in front]),
-            colour=SERIES[0],
-            line=":" if len(report.objectives) == 2 else "none",
-            marker="o",
-            label="front",
-        ),
-        *points,
-    )
-    x, y = (report.objectives[place] for place in pair)
-    panel = Panel(marks=marks, x_label=_axis(x), y_label=_axis(y))
-    return _drawing(report, "front", title, FRONT, panel)
-
-
 def _drawing(
     report: SearchReport, name: str, title: str, caption: str, panel: Panel
 ) -> Drawing:
@@ -342,21 +186,6 @@ def _drawing(
         simulated=report.simulated,
         size=_SIZE,
     )
-
-
-def _shares(report: SearchReport, objective: ObjectiveFacts) -> list[tuple[str, float]]:
-    shares = [
-        (each.option, each.share)
-        for each in report.importance
-        if each.objective == objective.name
-    ]
-    return sorted(shares, key=lambda each: -each[1])
-
-
-def _span(values: Sequence[float]) -> list[float]:
-    low, high = min(values, default=0.0), max(values, default=1.0)
-    room = 0.06 * (high - low) or 0.05 * abs(high) or 0.5
-    return [low - room, high + room]
 
 
 def _numbers(values: Sequence[float]) -> Array:

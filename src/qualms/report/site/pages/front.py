@@ -116,7 +116,7 @@ def _searches(contents: SiteContents) -> Html:
     for shown in contents.searches:
         report = shown.report
         first = report.objectives[0]
-        best = next((t for t in report.trials if t.number == report.best), None)
+        best = report.best
         words = f"{len(report.trials)} {plural(len(report.trials), 'trial')}"
         if best is not None:
             words += f", best {first.label} {digits(best.values[0])}"
