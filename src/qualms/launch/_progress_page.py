@@ -3,7 +3,7 @@
 import os
 import platform
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from html import escape
@@ -119,7 +119,7 @@ class ProgressPage:
             self.exists = True
 
 
-def _table(title: str, head: Iterable[str], rows: list[tuple[str, ...]]) -> str:
+def _table(title: str, head: Iterable[str], rows: Sequence[tuple[str, ...]]) -> str:
     if not rows:
         return ""
     names = "".join(f'<th scope="col">{each}</th>' for each in head)

@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
+from ipaddress import ip_address
 from math import ceil, floor
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -356,6 +357,8 @@ def _connected(address: str, cpus: float) -> Iterator[None]:
             ray.init(**where, logging_level="ERROR", log_to_driver=True)
         except Exception as error:
             raise ConnectionError(_refused_text(address, error)) from error
+        if not address:
+            _check_loopback(ray)
         yield
 
 
@@ -391,11 +394,16 @@ def _check_answers(address: str) -> None:
 
 @contextmanager
 def _own_cluster_environment() -> Iterator[None]:
-    """Set the environment of a cluster of our own for the context."""
+    """Set the environment of a cluster of our own for the context.
+
+    It asks for a token, and listens on this machine's loopback interface alone.
+    """
+    _make_token()
     variables = {
-        # Without it, Ray makes a token and asks for it.
-        "RAY_AUTH_MODE": None,
+        "RAY_AUTH_MODE": "token",
         "RAY_USAGE_STATS_ENABLED": "0",
+        # Ray reads it when it is imported; its other ways lead to all interfaces.
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
     }
     before = {name: os.environ.get(name) for name in variables}
     _set(variables)
@@ -403,6 +411,31 @@ def _own_cluster_environment() -> Iterator[None]:
         yield
     finally:
         _set(before)
+
+
+def _make_token() -> None:
+    """Make the token of own clusters where there is none, readable by its owner alone.
+
+    Ray would make the same file, which anybody could read.
+    """
+    if os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH"):
+        return
+    path = Path.home() / ".ray" / "auth_token"
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    with suppress(FileExistsError):
+        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(number, "w") as file:
+            file.write(secrets.token_hex(32))
+
+
+def _check_loopback(ray: Any) -> None:
+    """Raise unless a cluster of our own listens on the loopback interface alone."""
+    if not ip_address(ray.util.get_node_ip_address()).is_loopback:
+        raise ValueError(
+            "Ray was imported before qualms could say that a cluster of its own is for"
+            " this machine alone; set RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0 before"
+            " importing Ray, or give the address of a cluster"
+        )
 
 
 def _set(variables: Mapping[str, str | None]) -> None:

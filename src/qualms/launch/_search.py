@@ -18,6 +18,7 @@ from qualms.wording import suggest
 Pruner = Literal["none", "median"]
 """Rule that stops trials before their end, by the loss on validation items."""
 PRUNERS: tuple[Pruner, ...] = ("none", "median")
+Direction = Literal["maximize", "minimize"]
 OBJECTIVES = ("nll", "brier", "ece", "accuracy")
 """Scores that a search may have as an objective beside the rule of its selection."""
 CLASS_RULES = ("val_auroc", "val_referral", "val_referral_kept")
@@ -83,10 +84,12 @@ class Search:
         )
 
     @property
-    def directions(self) -> list[str]:
+    def directions(self) -> list[Direction]:
         """Directions of the objectives, as Optuna calls them."""
-        names = {"higher": "maximize", "lower": "minimize"}
-        return [names[better] for _, _, better in self.objective_facts()]
+        facts = self.objective_facts()
+        return [
+            "maximize" if better == "higher" else "minimize" for *_, better in facts
+        ]
 
     def objective_facts(self) -> list[tuple[str, str, str]]:
         """Return name, words and better direction of each objective."""
