@@ -7,9 +7,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from launch.storing import GRID
-
 TESTS = Path(__file__).parents[1]
+GRID = TESTS / "launch/grids/tiny_grid.py"
 RUNS = 6
 
 

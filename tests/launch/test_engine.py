@@ -166,11 +166,12 @@ def test_nothing_travels_where_nothing_is_included(tmp_path, monkeypatch):
     assert unpack_parts((), tmp_path) == {"QUALMS_INCLUDE": ""}
 
 
-def test_the_environment_of_a_cluster_of_its_own_is_put_back(monkeypatch):
+def test_the_environment_of_a_cluster_of_its_own_is_put_back(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     monkeypatch.delenv("RAY_USAGE_STATS_ENABLED", raising=False)
     with _ray._own_cluster_environment():
-        assert "RAY_AUTH_MODE" not in os.environ  # tokens are asked for
+        assert os.environ["RAY_AUTH_MODE"] == "token"
         assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"
     assert os.environ["RAY_AUTH_MODE"] == "disabled"
     assert "RAY_USAGE_STATS_ENABLED" not in os.environ

@@ -4,10 +4,9 @@
 other machines can implement the same few functions.
 
 Why not `concurrent.futures`, as measured with Python 3.11: when one of four processes
-of a `ProcessPoolExecutor` was killed, all four tasks ended in `BrokenProcessPool`, so
-that the other three runs would have lost their epochs, and nothing said which run was
-at fault. A process that a worker had started outlived the pool. Tasks could not report
-their epochs either.
+of a `ProcessPoolExecutor` was killed, all tasks ended in `BrokenProcessPool`: three
+runs would lose their epoch, and nothing says which one was at fault. A process that a
+worker had started outlived the pool, and tasks have no way to report their epochs.
 """
 
 import atexit
