@@ -6,7 +6,7 @@ import pytest
 from qualms.datasets import prepare
 from qualms.datasets._street import CLASSES, COLOURS, SWAPS, reference_draws
 from qualms.datasets.street_sim import street_sim
-from qualms.datasets.street_sim._canvas import Canvas, Perspective, rectangle, strip
+from qualms.datasets.street_sim._canvas import Canvas, Perspective, lying, rectangle
 from qualms.datasets.street_sim._scene import street_scene
 from qualms.datasets.street_sim._styles import GAME, PHOTO
 
@@ -71,7 +71,7 @@ def test_far_things_are_smaller_by_the_rule_of_perspective():
 def test_the_last_polygon_lies_on_top_and_far_colours_fade_into_haze():
     view = Perspective(height=100, width=100, focal=100, horizon=40, eye=1.5, bend=0)
     canvas = Canvas(view, (200, 200, 200), 50)
-    canvas.area(strip(-50, 50, (2.0, 100.0)), (0, 0, 0), 3)
+    canvas.area(lying(0, 0, rectangle(-50, 2, 50, 100)), (0, 0, 0), 3)
     canvas.upright((0, 50.0), rectangle(-3, 0, 3, 3), (0, 100, 0), 4)
     canvas.draw()
     faded = 200 + np.exp(-1) * (np.array([0, 100, 0]) - 200)

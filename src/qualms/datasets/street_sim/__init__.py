@@ -5,9 +5,9 @@ Stands in for GTA5 and Cityscapes in VALUES (Kahl et al., 2024, arXiv:2401.08501
 label, and a shift in how streets are rendered. Numbers obtained here are not comparable
 with published ones.
 
-`_scene.py` lays out a street in metres, `_canvas.py` draws it in perspective, and
-`_styles.py` has the two renderings. Training sees the game only. Test set and pool are
-half photographs of other streets.
+`_scene.py` lays out a street in metres, `_things.py` is the table of what stands in
+it, `_canvas.py` draws it in perspective, and `_styles.py` has the two renderings.
+Training sees the game only. Test set and pool are half photographs of other streets.
 """
 
 from collections.abc import Mapping
@@ -93,6 +93,7 @@ def street_sim(
         shifts=dict.fromkeys(MIXED, "rendering"),
         swaps=SWAPS,
         swap_share=SWAP_SHARE,
+        version=2,
     )
 
 

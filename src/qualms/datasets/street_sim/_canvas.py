@@ -73,12 +73,8 @@ class Canvas:
         self, spot: Spot, outline: ArrayLike, colour: Colour, label: int
     ) -> None:
         """Fill outlines (n, 2) or (k, n, 2) of x and height that face the camera."""
-        outline = np.asarray(outline)
-        corners = np.empty((*outline.shape[:-1], 3))
-        corners[..., 0] = outline[..., 0] + spot[0]
-        corners[..., 1] = outline[..., 1]
-        corners[..., 2] = spot[1]
-        self.area(corners, colour, label)
+        corners: Points = np.asarray(outline) @ np.array(((1, 0, 0), (0, 1, 0)))
+        self.area(corners + np.array((spot[0], 0, spot[1])), colour, label)
 
     def draw(self) -> None:
         """Draw the polygons that wait."""
@@ -117,31 +113,24 @@ def _fixed(corners: Points) -> NDArray[np.int32]:
 
 
 def rectangle(left: float, low: float, right: float, high: float) -> Points:
-    """Return the outline of an upright rectangle."""
+    """Return the outline of a rectangle."""
     return np.array([[left, low], [right, low], [right, high], [left, high]])
 
 
 def disc(x: float, height: float, radius: float) -> Points:
-    """Return the outline of an upright disc."""
+    """Return the outline of a disc."""
     return np.array([x, height]) + radius * CIRCLE
 
 
-def along(x: float, outline: ArrayLike) -> Points:
-    """Return corners of an outline (..., 2) of Z and height, along the street."""
-    outline = np.asarray(outline)
-    corners = np.empty((*outline.shape[:-1], 3))
-    corners[..., 0] = x
-    corners[..., 1] = outline[..., 1]
-    corners[..., 2] = outline[..., 0]
+def along(x: float, z: float, outline: ArrayLike) -> Points:
+    """Return corners of outlines (..., 2) of Z and height, along the street."""
+    corners: Points = np.asarray(outline) @ np.array(((0.0, 0, 1), (0, 1, 0)))
+    corners += np.array((x, 0.0, z))
     return corners
 
 
-def strip(left: float, right: float | Points, depth: Points | Spot) -> Points:
-    """Return corners of the ground between two lines, over the distances `depth`."""
-    count = len(depth)
-    corners = np.zeros((2 * count, 3))
-    corners[:count, 0] = left
-    corners[count:, 0] = right[::-1] if isinstance(right, np.ndarray) else right
-    corners[:count, 2] = depth
-    corners[count:, 2] = depth[::-1]
+def lying(x: float, z: float, outline: ArrayLike) -> Points:
+    """Return corners of outlines (..., 2) of X and Z, on the ground."""
+    corners: Points = np.asarray(outline) @ np.array(((1.0, 0, 0), (0, 0, 1)))
+    corners += np.array((x, 0.0, z))
     return corners
