@@ -5,14 +5,9 @@ import pytest
 from scipy.stats import entropy, spearmanr
 
 from qualms.datasets import Subset, prepare
+from qualms.datasets._outlines import ellipse, smooth
 from qualms.datasets.species import FAMILIES, annotator_votes, class_distances, species
-from qualms.datasets.species._canvas import (
-    Coat,
-    ObjectCanvas,
-    Pose,
-    ellipse,
-    smooth,
-)
+from qualms.datasets.species._canvas import Coat, ObjectCanvas, Pose
 from qualms.datasets.species._photograph import (
     HIDDEN,
     Trouble,
@@ -21,8 +16,8 @@ from qualms.datasets.species._photograph import (
     portrait,
     random_trouble,
 )
+from qualms.datasets.species._plans import UPSTREAM
 from qualms.datasets.species._traits import Traits, tint
-from qualms.datasets.species._upstream import draw_fish
 
 DOWNSTREAM = {"birds": 30, "cars": 40, "products": 5}
 RED = tint((1.0, 0.0, 0.0))
@@ -116,7 +111,7 @@ def test_objects_of_a_class_look_alike_and_those_of_others_do_not():
     def looks(kind, own):
         generator = None if own is None else np.random.default_rng([own, 1])
         traits = Traits(np.random.default_rng([kind, 1]), generator)
-        return portrait(draw_fish, traits, side=16).astype(float).ravel()
+        return portrait(UPSTREAM["fish"], traits, side=16).astype(float).ravel()
 
     classes = [looks(kind, None) for kind in range(12)]
     within = [np.linalg.norm(looks(k, 5) - classes[k]) for k in range(12)]
@@ -166,9 +161,9 @@ def test_patterns_mix_two_colours():
 
 
 def picture(kind, ambiguity, seed=0):
-    traits = Traits(np.random.default_rng([7, 1]), None)
+    traits = Traits(np.random.default_rng([6, 1]), None)
     rng = np.random.default_rng([seed, 1])
-    return photograph(draw_fish, traits, Trouble(kind, ambiguity), rng, side=64)
+    return photograph(UPSTREAM["fish"], traits, Trouble(kind, ambiguity), rng, side=64)
 
 
 def sharpness(image):

@@ -9,8 +9,8 @@ Every class has traits of its own: proportions, parts, colours and patterns. Pic
 a class differ in pose, light and background, and some are hard to tell because the
 object is occluded, out of focus or cut off. How hard is known (`ambiguity`).
 
-`_canvas.py` fills outlines, `_traits.py` says what a class is like, `_upstream.py` and
-`_downstream.py` draw the objects, and `_photograph.py` takes their pictures.
+`_plans.py` is the table of the objects, `_traits.py` says what a class is like,
+`_canvas.py` fills outlines, and `_photograph.py` takes pictures.
 
 Annotators take a picture of class c for class k with a probability that falls with the
 distance between the portraits of c and k. The ambiguity of the picture widens this
@@ -28,15 +28,9 @@ from qualms.datasets._options import check_choice, chosen_sizes, whole_number
 from qualms.datasets._recipe import HALVES, Card, LoadedItems, Recipe, Unit
 from qualms.datasets._simulated import chunked
 from qualms.datasets.species._canvas import Floats
-from qualms.datasets.species._downstream import draw_bird, draw_product, draw_sedan
-from qualms.datasets.species._photograph import (
-    Drawing,
-    photograph,
-    portrait,
-    random_trouble,
-)
+from qualms.datasets.species._photograph import photograph, portrait, random_trouble
+from qualms.datasets.species._plans import BIRD, CAR, PRODUCTS, UPSTREAM, Plan
 from qualms.datasets.species._traits import Traits
-from qualms.datasets.species._upstream import PLANS
 from qualms.spec import Task
 
 CARD = Card(
@@ -70,7 +64,7 @@ class Family(NamedTuple):
     """Objects of one kind."""
 
     sizes: Mapping[str, int]
-    plans: tuple[Drawing, ...]
+    plans: tuple[Plan, ...]
     classes: int | None = None
     """Classes that take turns in every split. Without it, splits have classes of their
     own, one after another."""
@@ -79,17 +73,19 @@ class Family(NamedTuple):
 
 
 FAMILIES: Mapping[str, Family] = {
-    "upstream": Family({"train": 15_000, "test": 3_000}, PLANS, classes=150),
-    "birds": Family(
-        {"train": 1_500, "val": 1_500, "test": 3_000}, (draw_bird,), each=30
+    "upstream": Family(
+        {"train": 15_000, "test": 3_000}, (*UPSTREAM.values(),), classes=150
     ),
-    "cars": Family(
-        {"train": 2_000, "val": 2_000, "test": 4_000}, (draw_sedan,), each=40
-    ),
+    "birds": Family({"train": 1_500, "val": 1_500, "test": 3_000}, (BIRD,), each=30),
+    "cars": Family({"train": 2_000, "val": 2_000, "test": 4_000}, (CAR,), each=40),
     "products": Family(
-        {"train": 5_000, "val": 2_500, "test": 10_000}, (draw_product,), each=5
+        {"train": 5_000, "val": 2_500, "test": 10_000}, (*PRODUCTS.values(),), each=5
     ),
-    "votes": Family({"val": 1_000, "test": 1_000}, PLANS[:2], classes=10),
+    "votes": Family(
+        {"val": 1_000, "test": 1_000},
+        (UPSTREAM["fish"], UPSTREAM["butterfly"]),
+        classes=10,
+    ),
 }
 
 
@@ -140,7 +136,7 @@ def species(
         load=partial(_load, family=family, classes=number, side=side, seed=seed),
         counts=counts,
         subsets={} if number else HALVES,
-        version=2,
+        version=3,
     )
 
 
@@ -170,8 +166,8 @@ def _load(
         rng = np.random.default_rng([seed, order, part, number, 1])
         trouble = random_trouble(rng)
         object_class = (seed, order, 0 if classes else part + 1, kind)
-        drawing, traits = _drawing_of(family, object_class, rng)
-        image[row] = photograph(drawing, traits, trouble, rng, side=side)
+        plan, traits = _drawing_of(family, object_class, rng)
+        image[row] = photograph(plan, traits, trouble, rng, side=side)
         troubles.append(trouble)
         if family == "votes":
             assert classes is not None
@@ -193,7 +189,7 @@ def _drawing_of(
     family: FamilyName,
     object_class: tuple[int, int, int, int],
     of_item: np.random.Generator | None,
-) -> tuple[Drawing, Traits]:
+) -> tuple[Plan, Traits]:
     """Return how an object of a class is drawn."""
     plans = FAMILIES[family].plans
     of_class = np.random.default_rng([*object_class, 1])

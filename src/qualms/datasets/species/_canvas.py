@@ -7,12 +7,12 @@ the canvas, which has two samples per pixel along each axis.
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from qualms.datasets._outlines import Points
 from qualms.datasets._simulated import SAMPLES
 
 Floats = NDArray[np.float32]
-Points = NDArray[np.float64]
 Pattern = Literal["plain", "stripes", "spots", "checks", "fade", "mottled", "waves"]
 PATTERNS: tuple[Pattern, ...] = (
     "plain",
@@ -25,10 +25,6 @@ PATTERNS: tuple[Pattern, ...] = (
 )
 FRACTION = 4
 """Bits of a coordinate behind the point."""
-TURN = np.linspace(0, 2 * np.pi, 32, endpoint=False)
-CIRCLE = np.stack([np.cos(TURN), np.sin(TURN)], axis=1)
-STEPS = 5
-"""Points of a smooth outline for each point that it passes."""
 
 
 class Coat(NamedTuple):
@@ -95,13 +91,15 @@ class ObjectCanvas:
 
         points = outline @ self._matrix.T + self._offset
         size = len(self.cover)
-        low = np.clip(np.floor(points.min(axis=0)).astype(int) - 1, 0, size)
-        high = np.clip(np.ceil(points.max(axis=0)).astype(int) + 2, low, size)
-        mask = np.zeros((high[1] - low[1], high[0] - low[0]), np.uint8)
+        # Arithmetic of single numbers is much faster without NumPy.
+        left, top = (min(max(int(x) - 2, 0), size) for x in points.min(axis=0).tolist())
+        right, low = (min(int(x) + 3, size) for x in points.max(axis=0).tolist())
+        mask = np.zeros((max(low - top, 0), max(right - left, 0)), np.uint8)
         if mask.size:
-            fixed = np.rint((points - low - 0.5) * 2**FRACTION).astype(np.int32)
+            corner = np.array((left + 0.5, top + 0.5))
+            fixed = np.rint((points - corner) * 2**FRACTION).astype(np.int32)
             cv2.fillPoly(mask, [fixed], 255, lineType=cv2.LINE_AA, shift=FRACTION)
-        region = (slice(low[1], high[1]), slice(low[0], high[0]))
+        region = (slice(top, top + len(mask)), slice(left, left + mask.shape[1]))
         return region, mask.astype(np.float32) / np.float32(255)
 
     def _brightness(
@@ -116,49 +114,11 @@ class ObjectCanvas:
         return bright
 
 
-def ellipse(x: float, y: float, wide: float, high: float, angle: float = 0.0) -> Points:
-    """Return the outline of an ellipse with the radii `wide` and `high`."""
-    return turn(CIRCLE * (wide, high), angle, (x, y))
-
-
-def smooth(points: ArrayLike) -> Points:
-    """Return a closed smooth outline through `points` (Catmull-Rom)."""
-    knots = np.asarray(points, np.float64)
-    before, after = np.roll(knots, 1, axis=0), np.roll(knots, -1, axis=0)
-    beyond = np.roll(knots, -2, axis=0)
-    t = (np.arange(STEPS) / STEPS)[:, None, None]
-    curve = 2 * knots + t * (after - before)
-    curve = curve + t**2 * (2 * before - 5 * knots + 4 * after - beyond)
-    curve = curve + t**3 * (3 * knots - before - 3 * after + beyond)
-    outline: Points = np.swapaxes(curve / 2, 0, 1).reshape(-1, 2)
-    return outline
-
-
-def polygon(points: ArrayLike) -> Points:
-    """Return the outline with these corners."""
-    return np.asarray(points, np.float64)
-
-
-def line(x: float, y: float, to_x: float, to_y: float, width: float) -> Points:
-    """Return the outline of a straight stroke."""
-    along = np.array([to_x - x, to_y - y])
-    across = np.array([-along[1], along[0]]) * (width / 2 / max(np.hypot(*along), 1e-6))
-    start, end = np.array([x, y]), np.array([to_x, to_y])
-    return np.array([start - across, end - across, end + across, start + across])
-
-
-def turn(points: Points, angle: float, to: tuple[float, float]) -> Points:
-    """Turn `points` about the origin, and move the origin."""
-    cosine, sine = np.cos(angle), np.sin(angle)
-    moved: Points = points @ np.array([[cosine, sine], [-sine, cosine]]) + np.array(to)
-    return moved
-
-
 def _colours(paint: Coat, u: Floats, v: Floats) -> Floats:
-    """Return the colours (h, w, 3) of a paint at points of the object's plane."""
+    """Return a paint's colours (h, w, 3), or (3,), at points of the object's plane."""
     first = paint.colour.astype(np.float32)
     if paint.pattern == "plain":
-        return np.broadcast_to(first, (*u.shape, 3))
+        return first
     cosine, sine = np.float32(np.cos(paint.angle)), np.float32(np.sin(paint.angle))
     along = np.float32(2 * np.pi * paint.frequency)
     s = along * (cosine * u + sine * v) + np.float32(paint.phase)

@@ -6,14 +6,15 @@ is out of focus and pale, a cropped one is seen from too near. Clear pictures ha
 ambiguity 0.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from qualms.datasets._outlines import Points
 from qualms.datasets._simulated import SAMPLES
-from qualms.datasets.species._canvas import Floats, ObjectCanvas, Points, Pose
+from qualms.datasets.species._canvas import Floats, ObjectCanvas, Pose
+from qualms.datasets.species._plans import Plan, draw_object
 from qualms.datasets.species._traits import Traits
 
 TROUBLES = ("clear", "occluded", "blurred", "cropped")
@@ -30,8 +31,6 @@ HAZE = 0.85
 NEARER = 4.0
 """Factor by which an object is enlarged at ambiguity 1."""
 NOISE = 0.012
-
-Drawing = Callable[[ObjectCanvas, Traits], None]
 
 
 class Trouble(NamedTuple):
@@ -51,7 +50,7 @@ def random_trouble(rng: np.random.Generator) -> Trouble:
 
 
 def photograph(
-    drawing: Drawing,
+    plan: Plan,
     traits: Traits,
     trouble: Trouble,
     rng: np.random.Generator,
@@ -64,7 +63,7 @@ def photograph(
     angle = rng.uniform(0, 2 * np.pi)
     light = np.array([np.cos(angle), -abs(np.sin(angle))])
     canvas = ObjectCanvas(side, _pose(trouble, rng), light)
-    drawing(canvas, traits)
+    draw_object(canvas, traits, plan)
     image = canvas.over(_background(rng, side * SAMPLES))
     if trouble.kind == "occluded":
         hide(image, canvas.cover, trouble.ambiguity, rng)
@@ -76,13 +75,13 @@ def photograph(
     return _expose(np.asarray(small), rng)
 
 
-def portrait(drawing: Drawing, traits: Traits, *, side: int) -> Floats:
+def portrait(plan: Plan, traits: Traits, *, side: int) -> Floats:
     """Draw an object (side, side, 3) on grey, upright and centred."""
     import cv2
 
     pose = Pose(np.eye(2) * 0.42, np.array([0.5, 0.5]))
     canvas = ObjectCanvas(side, pose, np.zeros(2))
-    drawing(canvas, traits)
+    draw_object(canvas, traits, plan)
     grey = np.full((*canvas.cover.shape, 3), 0.5, np.float32)
     small = cv2.resize(canvas.over(grey), (side, side), interpolation=cv2.INTER_AREA)
     return np.asarray(small, np.float32)

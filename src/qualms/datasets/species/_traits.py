@@ -10,7 +10,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from qualms.datasets.species._canvas import PATTERNS, Coat, Pattern, Points
+from qualms.datasets._outlines import Points
+from qualms.datasets.species._canvas import PATTERNS, Coat
 
 T = TypeVar("T")
 DEVIATION = 0.03
@@ -41,28 +42,21 @@ class Traits:
         """Return one of some options."""
         return options[int(self._of_class.integers(len(options)))]
 
-    def colour(self, *, dull: float = 0.0) -> Points:
-        """Return red, green and blue in 0..1; `dull` takes from its saturation."""
+    def colour(self) -> Points:
+        """Return red, green and blue in 0..1."""
         hue, saturation, value = self._of_class.random(3)
         hue += HUE_DEVIATION * self._deviation()
-        saturation = (0.35 + 0.6 * saturation) * (1 - dull)
         value = 0.3 + 0.65 * value + DEVIATION * self._deviation()
-        return np.array(colorsys.hsv_to_rgb(hue % 1, saturation, min(value, 1.0)))
+        rgb = colorsys.hsv_to_rgb(hue % 1, 0.35 + 0.6 * saturation, min(value, 1.0))
+        return np.array(rgb)
 
-    def paint(
-        self,
-        *,
-        patterns: Sequence[Pattern] = PATTERNS,
-        frequency: tuple[float, float] = (1.2, 3.2),
-        dull: float = 0.0,
-    ) -> Coat:
-        """Return two colours with one of some patterns."""
-        first, second = self.colour(dull=dull), self.colour(dull=dull)
+    def paint(self) -> Coat:
+        """Return two colours with a pattern."""
         return Coat(
-            first,
-            second,
-            self.one_of(patterns),
-            self.size(*frequency),
+            self.colour(),
+            self.colour(),
+            self.one_of(PATTERNS),
+            self.size(1.2, 3.2),
             self.size(-1.6, 1.6),
             self.size(0, 6.3),
         )
@@ -71,7 +65,6 @@ class Traits:
         return 0.0 if self._own is None else float(self._own.standard_normal())
 
 
-def tint(colour: Points | Sequence[float], factor: float = 1.0) -> Coat:
-    """Return a paint of one colour, made brighter or darker by a factor."""
-    changed = np.clip(np.asarray(colour, np.float64) * factor, 0, 1)
-    return Coat(changed, changed)
+def tint(colour: Points | Sequence[float]) -> Coat:
+    """Return a paint of one colour."""
+    return Coat(np.asarray(colour, np.float64), np.asarray(colour, np.float64))
