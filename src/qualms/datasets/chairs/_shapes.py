@@ -10,8 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-Box = tuple[float, float, float, float, float, float]
-"""Lowest x, y, z, then highest x, y, z."""
 
 PALETTE = np.array(
     [
@@ -28,6 +26,30 @@ PALETTE = np.array(
 )
 
 
+LEGS = (
+    # Four legs; a sled of two runners with two posts each; a column on a cross.
+    "-x -y 0 -xi -yi under|-x yi 0 -xi y under|xi -y 0 x -yi under|xi yi 0 x y under",
+    "-x -y 0 -xi y bar|-x -y bar -xi -yi under|-x yi bar -xi y under"
+    "|xi -y 0 x y bar|xi -y bar x -yi under|xi yi bar x y under",
+    "-x -half 0 x half bar|-half -y 0 half -half bar|-half half 0 half y bar"
+    "|-bar -bar bar bar bar under",
+)
+POSTS = "-x yi seat -xi y top|xi yi seat x y top"
+BACKS = (
+    # A panel; slats under a rail; rails; a panel that leaves the lower part open.
+    "-x yi seat x y top",
+    f"{POSTS}|-xi yi rail xi y top",
+    POSTS,
+    f"{POSTS}|-xi yi open xi y top",
+)
+ARMS = (
+    "-x -y seat -xi -yi arm|-x -y arm -xi yi rest"
+    "|xi -y seat x -yi arm|xi -y arm x yi rest"
+)
+"""Boxes as names of places: lowest x, y, z, then highest x, y, z; see `_places`."""
+SLATS, RAILS, OPEN = 1, 2, 3
+
+
 class Chair(NamedTuple):
     """Boxes of a chair: corners (n, 3) and colours (n, 3) in 0..1."""
 
@@ -36,140 +58,51 @@ class Chair(NamedTuple):
     colour: Floats
 
 
-class _ChairFrame(NamedTuple):
-    """The measures that all parts of a chair share."""
-
-    right: float
-    back: float
-    under: float
-    seat: float
-    top: float
-    bar: float
-
-
 def chair(number: int, *, seed: int) -> Chair:
     """Build chair `number` of the collection `seed`, centred at half its height."""
     rng = np.random.default_rng([seed, number + 1])
-    frame = _measure(rng)
-    legs = (_four_legs, _sled, _pedestal)[rng.integers(3)](frame)
-    backs = (_panel, _slats, _rails, _upper_panel)[rng.integers(4)](frame, rng)
-    arms = _arms(frame) if rng.random() < 0.4 else []
+    at = _places(rng)
+    legs, back = LEGS[rng.integers(3)], int(rng.integers(4))
+    more = _slats_or_rails(rng, back, at)
+    if back == OPEN:
+        at["open"] = at["seat"] + rng.uniform(0.35, 0.6) * (at["top"] - at["seat"])
+    names = ["-x -y under x y seat", *legs.split("|"), *BACKS[back].split("|")]
+    names += ARMS.split("|") if rng.random() < 0.4 else []
     wood, cloth = PALETTE[rng.integers(0, len(PALETTE), 2)]
-    seat = (-frame.right, -frame.back, frame.under, frame.right, frame.back, frame.seat)
-    boxes = np.array([seat, *legs, *backs, *arms])
-    centre = np.array([0.0, 0.0, frame.top / 2])
+    boxes = np.array([[at[name] for name in box.split()] for box in names] + more)
+    centre = np.array([0.0, 0.0, at["top"] / 2])
     colour = np.tile(wood, (len(boxes), 1))
     colour[0] = cloth
     return Chair(boxes[:, :3] - centre, boxes[:, 3:] - centre, colour)
 
 
-def _measure(rng: np.random.Generator) -> _ChairFrame:
+def _places(rng: np.random.Generator) -> dict[str, float]:
+    """Draw where the edges of boxes are: on either side of the middle, or upwards."""
     width, depth = rng.uniform(0.38, 0.55), rng.uniform(0.38, 0.52)
     seat = rng.uniform(0.40, 0.50)
-    return _ChairFrame(
-        right=width / 2,
-        back=depth / 2,
-        under=seat - rng.uniform(0.03, 0.09),
-        seat=seat,
-        top=seat + rng.uniform(0.35, 0.62),
-        bar=2 * rng.uniform(0.015, 0.03),
-    )
+    under = seat - rng.uniform(0.03, 0.09)
+    top, bar = seat + rng.uniform(0.35, 0.62), 2 * rng.uniform(0.015, 0.03)
+    inner = {"xi": width / 2 - bar, "yi": depth / 2 - bar}
+    sides = {"x": width / 2, "y": depth / 2, "bar": bar, "half": bar / 2} | inner
+    heights = {"under": under, "seat": seat, "top": top, "rail": top - 1.5 * bar}
+    arms = {"arm": seat + 0.2, "rest": seat + 0.2 + bar}
+    mirrored = {f"-{name}": -place for name, place in sides.items()}
+    return {"0": 0.0, **sides, **mirrored, **heights, **arms}
 
 
-def _four_legs(frame: _ChairFrame) -> list[Box]:
-    return [
-        _post(x, y, 0.0, frame.under, frame.bar)
-        for x in (-frame.right, frame.right - frame.bar)
-        for y in (-frame.back, frame.back - frame.bar)
-    ]
-
-
-def _sled(frame: _ChairFrame) -> list[Box]:
-    """Build two runners on the floor, each with a front and a rear post."""
-    boxes: list[Box] = []
-    for x in (-frame.right, frame.right - frame.bar):
-        boxes.append((x, -frame.back, 0.0, x + frame.bar, frame.back, frame.bar))
-        boxes += [
-            _post(x, y, frame.bar, frame.under, frame.bar)
-            for y in (-frame.back, frame.back - frame.bar)
-        ]
-    return boxes
-
-
-def _pedestal(frame: _ChairFrame) -> list[Box]:
-    """Build a column on a cross."""
-    bar, half = frame.bar, frame.bar / 2
-    return [
-        (-frame.right, -half, 0.0, frame.right, half, bar),
-        (-half, -frame.back, 0.0, half, -half, bar),
-        (-half, half, 0.0, half, frame.back, bar),
-        (-bar, -bar, bar, bar, bar, frame.under),
-    ]
-
-
-def _panel(frame: _ChairFrame, rng: np.random.Generator) -> list[Box]:
-    del rng
-    return [_across(frame, -frame.right, frame.right, frame.seat, frame.top)]
-
-
-def _slats(frame: _ChairFrame, rng: np.random.Generator) -> list[Box]:
-    """Build one to four upright slats between two posts, under a top rail."""
-    count = int(rng.integers(1, 5))
-    inner = frame.right - frame.bar
-    rail = frame.top - 1.5 * frame.bar
-    width = min(1.5 * frame.bar, 1.2 * inner / count)
-    middles = (np.arange(count) + 1) / (count + 1) * 2 * inner - inner
-    slats = [
-        _across(frame, m - width / 2, m + width / 2, frame.seat, rail)
-        for m in middles.tolist()
-    ]
-    return [*_posts(frame), _across(frame, -inner, inner, rail, frame.top), *slats]
-
-
-def _rails(frame: _ChairFrame, rng: np.random.Generator) -> list[Box]:
-    """Build one to three rails across two posts."""
-    count = int(rng.integers(1, 4))
-    inner = frame.right - frame.bar
-    height = 2 * frame.bar
-    bottoms = frame.top - height - np.arange(count) * (frame.top - frame.seat) / count
-    return [
-        *_posts(frame),
-        *(_across(frame, -inner, inner, z, z + height) for z in bottoms.tolist()),
-    ]
-
-
-def _upper_panel(frame: _ChairFrame, rng: np.random.Generator) -> list[Box]:
-    """Build a panel between two posts that leaves the lower part open."""
-    inner = frame.right - frame.bar
-    bottom = frame.seat + rng.uniform(0.35, 0.6) * (frame.top - frame.seat)
-    return [*_posts(frame), _across(frame, -inner, inner, bottom, frame.top)]
-
-
-def _arms(frame: _ChairFrame) -> list[Box]:
-    """Build two arm rests, each on a post at the front of the seat."""
-    boxes: list[Box] = []
-    height = frame.seat + 0.2
-    back = frame.back - frame.bar
-    for x in (-frame.right, frame.right - frame.bar):
-        boxes.append(_post(x, -frame.back, frame.seat, height, frame.bar))
-        boxes.append((x, -frame.back, height, x + frame.bar, back, height + frame.bar))
-    return boxes
-
-
-def _post(x: float, y: float, low: float, high: float, bar: float) -> Box:
-    return (x, y, low, x + bar, y + bar, high)
-
-
-def _posts(frame: _ChairFrame) -> list[Box]:
-    y = frame.back - frame.bar
-    return [
-        _post(x, y, frame.seat, frame.top, frame.bar)
-        for x in (-frame.right, frame.right - frame.bar)
-    ]
-
-
-def _across(
-    frame: _ChairFrame, left: float, right: float, low: float, high: float
-) -> Box:
-    """Return a board in the plane of the back."""
-    return (left, frame.back - frame.bar, low, right, frame.back, high)
+def _slats_or_rails(
+    rng: np.random.Generator, back: int, at: dict[str, float]
+) -> list[list[float]]:
+    """Build one to four slats or one to three rails, if the back has them."""
+    if back not in (SLATS, RAILS):
+        return []
+    inner, bar, seat, top = (at[name] for name in ("xi", "bar", "seat", "top"))
+    count = int(rng.integers(1, 5 if back == SLATS else 4))
+    if back == SLATS:
+        width = min(1.5 * bar, 1.2 * inner / count)
+        middles = (np.arange(count) + 1) / (count + 1) * 2 * inner - inner
+        spans = [(m - width / 2, seat, m + width / 2, at["rail"]) for m in middles]
+    else:
+        bottoms = top - 2 * bar - np.arange(count) * (top - seat) / count
+        spans = [(-inner, bottom, inner, bottom + 2 * bar) for bottom in bottoms]
+    return [[x, at["yi"], low, to_x, at["y"], high] for x, low, to_x, high in spans]
