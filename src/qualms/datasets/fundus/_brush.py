@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from qualms.jit import jit
 
 Floats = NDArray[np.float64]
+Rng = np.random.Generator
+Range = tuple[float, float]
 Layers = NDArray[np.float32]
 
 VEIN, ARTERY, BLOOD, EXUDATE, COTTON, VEIL = range(6)
@@ -49,6 +51,44 @@ class RetinaView(NamedTuple):
         """(2, 3) map from (column, row, 1) to the retina."""
         back = np.linalg.inv(self.matrix)
         return np.column_stack([back, -back @ self.offset])
+
+
+class Kind(NamedTuple):
+    """One kind of blob; pairs are ranges, from which each blob has a value."""
+
+    layer: int
+    soft: float
+    density: Range | float
+    across: Range = (0.0, 0.0)
+    """First radius, if it is not drawn elsewhere."""
+    along: Range | float = 1.0
+    """Second radius, relative to the first."""
+    wobble: Range | float = 0.0
+    """Of the edge; blobs whose wobble varies are turned."""
+    level: bool = False
+    """Whether they are hardly turned."""
+
+
+def scatter(rng: Rng, kind: Kind, place: Floats, radii: Floats | None = None) -> Floats:
+    """Draw blobs (n, 10) of a kind at places (n, 2); `radii` (n, 1) or (n, 2)."""
+    count = len(place)
+    blobs = np.zeros((count, BLOB))
+    blobs[:, PLACE], blobs[:, LAYER], blobs[:, SOFT] = place, kind.layer, kind.soft
+    blobs[:, RADII] = rng.uniform(*kind.across, (count, 1)) if radii is None else radii
+    blobs[:, ALONG] *= _drawn(rng, kind.along, count)
+    if kind.level:
+        blobs[:, ANGLE] = rng.normal(0, 0.2, count)
+    elif isinstance(kind.wobble, tuple):
+        blobs[:, ANGLE] = rng.uniform(0, np.pi, count)
+    blobs[:, WOBBLE] = _drawn(rng, kind.wobble, count)
+    if isinstance(kind.wobble, tuple):
+        blobs[:, PHASE] = rng.uniform(0, 2 * np.pi, count)
+    blobs[:, DENSITY] = _drawn(rng, kind.density, count)
+    return blobs
+
+
+def _drawn(rng: Rng, value: Range | float, count: int) -> Floats | float:
+    return rng.uniform(*value, count) if isinstance(value, tuple) else value
 
 
 def paint(view: RetinaView, strokes: Floats, blobs: Floats) -> Layers:

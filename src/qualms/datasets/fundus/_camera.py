@@ -12,17 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.datasets.fundus._brush import (
-    BLOB,
     BLOOD,
-    DENSITY,
-    LAYER,
-    RADII,
-    SOFT,
     STROKE,
+    Kind,
     RetinaView,
-    X,
-    Y,
     paint,
+    scatter,
 )
 from qualms.datasets.fundus._disease import USUAL, Population
 
@@ -211,12 +206,9 @@ def _site(profile: Profile, number: int) -> _Site:
     rng = np.random.default_rng([profile.sites, number])
     count = int(rng.integers(profile.dust[0], profile.dust[1] + 1))
     angle, away = rng.uniform(0, 2 * np.pi, count), np.sqrt(rng.uniform(0, 0.9, count))
-    dust = np.zeros((count, BLOB))
-    dust[:, X], dust[:, Y] = away * np.cos(angle), away * np.sin(angle)
-    dust[:, RADII] = rng.uniform(*profile.specks, (count, 1))
-    dust[:, SOFT] = 0.7
-    dust[:, DENSITY] = rng.uniform(*profile.opacity, count)
-    dust[:, LAYER] = BLOOD
+    place = np.column_stack([away * np.cos(angle), away * np.sin(angle)])
+    kind = Kind(BLOOD, 0.7, profile.opacity, profile.specks)
+    dust = scatter(rng, kind, place)
     gain = np.array(profile.gain) * np.exp(rng.normal(0, profile.uneven, 3))
     tab = float(rng.choice([-0.785, 0.785, np.nan, np.nan]))
     gamma = rng.uniform(*profile.gamma)

@@ -11,21 +11,16 @@ from numpy.typing import NDArray
 
 from qualms.datasets.fundus._brush import (
     ARTERY,
-    BLOB,
     BLOOD,
     COTTON,
-    DENSITY,
     EXUDATE,
-    LAYER,
-    PLACE,
-    RADII,
-    SOFT,
     VEIL,
     VEIN,
-    WOBBLE,
+    Kind,
     Layers,
     RetinaView,
     paint,
+    scatter,
 )
 from qualms.datasets.fundus._disease import Disease
 from qualms.datasets.fundus._lesions import lesion_blobs, lesion_strokes
@@ -49,6 +44,8 @@ IN_VEIN = np.array([0.34, 0.80, 0.60])
 IN_BLOOD = np.array([0.62, 1.35, 1.05])
 IN_CHOROID = np.array([0.20, 0.30, 0.32])
 """Optical densities for red, green and blue."""
+DRUSEN = Kind(EXUDATE, 0.8, (0.2, 0.5), (0.006, 0.016))
+SPOTS = Kind(BLOOD, 0.6, (0.2, 0.45), (0.02, 0.06), wobble=0.2)
 OCTAVES = ((4, 0.9), (9, 0.6), (22, 0.45), (60, 0.35), (150, 0.25))
 """Scales of the mottle: knots along a side, and strength."""
 
@@ -119,15 +116,8 @@ def reflectance(rng: Rng, subject: Eye, disease: Disease, view: RetinaView) -> F
     layers = paint(view, np.concatenate(strokes), np.concatenate(blobs))
     image = np.empty((view.size, view.size, 3), np.float32)
     base = FAIR + subject.person.pigment * (DARK - FAIR)
-    anatomy = np.array(
-        [
-            *subject.disc,
-            *subject.radii,
-            subject.cup,
-            subject.halo,
-            subject.person.macula,
-        ]
-    )
+    pale = (subject.cup, subject.halo, subject.person.macula)
+    anatomy = np.array([*subject.disc, *subject.radii, *pale])
     mottle = _mottle(mottle_rng, subject, view.size)
     _compose(image, layers, mottle, view.inverse, base, anatomy)
     return image
@@ -135,20 +125,10 @@ def reflectance(rng: Rng, subject: Eye, disease: Disease, view: RetinaView) -> F
 
 def _harmless(rng: Rng, patient: Person) -> list[Floats]:
     """Draw drusen near the macula and spots of pigment anywhere."""
-    drusen = np.zeros((patient.drusen, BLOB))
-    drusen[:, PLACE] = rng.normal(0, 0.2, (patient.drusen, 2))
-    drusen[:, RADII] = rng.uniform(0.006, 0.016, (patient.drusen, 1))
-    drusen[:, SOFT] = 0.8
-    drusen[:, DENSITY] = rng.uniform(0.2, 0.5, patient.drusen)
-    drusen[:, LAYER] = EXUDATE
-    spots = np.zeros((patient.spots, BLOB))
-    spots[:, PLACE] = rng.uniform(-0.8, 0.8, (patient.spots, 2))
-    spots[:, RADII] = rng.uniform(0.02, 0.06, (patient.spots, 1))
-    spots[:, SOFT] = 0.6
-    spots[:, WOBBLE] = 0.2
-    spots[:, DENSITY] = rng.uniform(0.2, 0.45, patient.spots)
-    spots[:, LAYER] = BLOOD
-    return [drusen, spots]
+    return [
+        scatter(rng, DRUSEN, rng.normal(0, 0.2, (patient.drusen, 2))),
+        scatter(rng, SPOTS, rng.uniform(-0.8, 0.8, (patient.spots, 2))),
+    ]
 
 
 def _mottle(rng: Rng, subject: Eye, size: int) -> Floats32:

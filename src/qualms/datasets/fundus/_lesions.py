@@ -15,23 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.datasets.fundus._brush import (
-    ACROSS,
-    ALONG,
     ANGLE,
     BLOB,
     BLOOD,
     COTTON,
-    DENSITY,
     EXUDATE,
-    LAYER,
-    PHASE,
-    PLACE,
-    RADII,
     SOFT,
     VEIL,
-    WOBBLE,
-    X,
-    Y,
+    Kind,
+    Range,
+    scatter,
 )
 from qualms.datasets.fundus._vessels import tangle
 
@@ -49,6 +42,25 @@ EXPECTED = {
     "preretinal": (0, 0, 0, 0, 0, 0, 0, 0, 0, 0.25, 1.0, 1.6),
 }
 """Mean number of each finding at the values of `SEVERITY`, linear in between."""
+# fmt: off
+KINDS: dict[str, tuple[Range, Kind]] = {
+    "microaneurysms": ((0.12, 0.8), Kind(BLOOD, 0.4, (0.55, 0.9), (0.009, 0.014))),
+    "haemorrhages": ((0.18, 0.95), Kind(BLOOD, 0.3, (0.6, 1.1), wobble=(0.05, 0.3))),
+    "exudates": (
+        (0.12, 0.6), Kind(EXUDATE, 0.3, (0.7, 1), along=(0.6, 1), wobble=(0, 0.35)),
+    ),
+    "cotton_wool": (
+        (0.35, 0.75),
+        Kind(COTTON, 0.8, (0.6, 0.9), (0.035, 0.06), (0.6, 0.9), (0.05, 0.15)),
+    ),
+    "preretinal": (
+        (0.3, 0.7), Kind(VEIL, 0.12, 0.93, (0.10, 0.24), (0.4, 0.7), (0.1, 0.25), True),
+    ),
+    "scars": ((0.6, 1.0), Kind(COTTON, 0.5, (0.1, 0.25), (0.02, 0.035))),
+}
+# fmt: on
+"""Lesions that are blobs, and their distances from the fovea."""
+CLOUDS = Kind(VEIL, 0.9, (0.3, 0.75), wobble=(0.2, 0.5))
 SCARS = (25, 60)
 """Range of the number of scars."""
 _ABSORBED = (
@@ -110,13 +122,7 @@ def findings(rng: Rng, severity: float) -> Findings:
     names = zip(expected.items(), luck, strict=True)
     counts = {name: int(mean + share) for (name, mean), share in names}
     return Findings(
-        microaneurysms=counts["microaneurysms"],
-        haemorrhages=counts["haemorrhages"],
-        exudates=counts["exudates"],
-        cotton_wool=counts["cotton_wool"],
-        abnormal_vessels=counts["abnormal_vessels"],
-        new_vessels=counts["new_vessels"],
-        preretinal=counts["preretinal"],
+        **counts,
         beading=float(np.interp(severity, (2.75, 3.25), (0.0, 1.0))),
         spread=float(np.interp(severity, (1.5, 3.0), (0.15, 1.0))),
     )
@@ -126,16 +132,21 @@ def lesion_blobs(rng: Rng, lesions: Findings, disc: tuple[float, float]) -> Floa
     """Draw shapes (n, 10) of all lesions that are not vessels."""
     home = float(rng.uniform(0, 2 * np.pi))
     sites = _LesionSites(np.array(disc), home, lesions.spread)
-    counts = {
-        _microaneurysms: lesions.microaneurysms,
-        _haemorrhages: lesions.haemorrhages,
-        _exudates: lesions.exudates,
-        _cotton_wool: lesions.cotton_wool,
-        _preretinal: lesions.preretinal,
-        _scars: lesions.scars,
+    special = {
+        "haemorrhages": _haemorrhages,
+        "exudates": _exudates,
+        "preretinal": _preretinal,
     }
-    shapes = [make(rng, count, sites) for make, count in counts.items() if count]
-    return np.concatenate([np.empty((0, BLOB)), *shapes])
+    shapes = [np.empty((0, BLOB))]
+    for name, (ring, kind) in KINDS.items():
+        count = getattr(lesions, name)
+        if count and name in special:
+            shapes.append(special[name](rng, count, sites))
+        elif count:
+            # The laser leaves scars in all quadrants.
+            where = sites._replace(spread=1.0) if name == "scars" else sites
+            shapes.append(scatter(rng, kind, _positions(rng, count, where, ring)))
+    return np.concatenate(shapes)
 
 
 def lesion_strokes(
@@ -186,103 +197,39 @@ def _positions(
     return pushed
 
 
-def _blob_table(count: int, layer: int) -> Floats:
-    table = np.zeros((count, BLOB))
-    table[:, LAYER] = layer
-    return table
-
-
-def _microaneurysms(rng: Rng, count: int, sites: _LesionSites) -> Floats:
-    table = _blob_table(count, BLOOD)
-    table[:, PLACE] = _positions(rng, count, sites, (0.12, 0.8))
-    table[:, RADII] = rng.uniform(0.009, 0.014, (count, 1))
-    table[:, SOFT] = 0.4
-    table[:, DENSITY] = rng.uniform(0.55, 0.9, count)
-    return table
-
-
 def _haemorrhages(rng: Rng, count: int, sites: _LesionSites) -> Floats:
     """Draw dots and blots, and flames near the disc that follow the nerve fibres."""
-    table = _blob_table(count, BLOOD)
-    centre = _positions(rng, count, sites, (0.18, 0.95))
+    ring, kind = KINDS["haemorrhages"]
+    centre = _positions(rng, count, sites, ring)
     radius = np.exp(rng.normal(np.log(0.024), 0.38, count)).clip(0.013, 0.06)
     from_disc = centre - sites.disc
     flame = (np.hypot(*from_disc.T) < 0.45) & (rng.random(count) < 0.5)
     stretch = np.where(flame, rng.uniform(1.8, 2.6, count), rng.uniform(1, 1.4, count))
-    turned = np.arctan2(from_disc[:, 1], from_disc[:, 0])
-    table[:, PLACE] = centre
-    table[:, ACROSS], table[:, ALONG] = radius * stretch, radius / np.sqrt(stretch)
-    table[:, ANGLE] = np.where(flame, turned, rng.uniform(0, np.pi, count))
-    table[:, SOFT] = np.where(flame, 0.5, 0.3)
-    table[:, WOBBLE] = rng.uniform(0.05, 0.3, count)
-    table[:, PHASE] = rng.uniform(0, 2 * np.pi, count)
-    table[:, DENSITY] = rng.uniform(0.6, 1.1, count)
-    return table
+    radii = np.column_stack([radius * stretch, radius / np.sqrt(stretch)])
+    blobs = scatter(rng, kind, centre, radii)
+    blobs[flame, ANGLE] = np.arctan2(from_disc[:, 1], from_disc[:, 0])[flame]
+    blobs[flame, SOFT] = 0.5
+    return blobs
 
 
 def _exudates(rng: Rng, count: int, sites: _LesionSites) -> Floats:
     """Draw groups of yellow specks, some of them rings."""
     of = np.repeat(np.arange(count), rng.integers(7, 20, count))
-    centre, specks = _positions(rng, count, sites, (0.12, 0.6))[of], len(of)
-    ring, hollow = rng.uniform(0.05, 0.11, count)[of], rng.random(count)[of] < 0.3
+    ring, kind = KINDS["exudates"]
+    centre, specks = _positions(rng, count, sites, ring)[of], len(of)
+    wide, hollow = rng.uniform(0.05, 0.11, count)[of], rng.random(count)[of] < 0.3
     filled = np.abs(rng.normal(0, 0.7, specks))
-    away = ring * np.where(hollow, 1 + rng.normal(0, 0.12, specks), filled)
+    away = wide * np.where(hollow, 1 + rng.normal(0, 0.12, specks), filled)
     around = rng.uniform(0, 2 * np.pi, specks)
     radius = np.exp(rng.normal(np.log(0.013), 0.4, specks)).clip(0.006, 0.03)
-    table = _blob_table(specks, EXUDATE)
-    table[:, X] = centre[:, 0] + away * np.cos(around)
-    table[:, Y] = centre[:, 1] + away * np.sin(around)
-    table[:, ACROSS], table[:, ALONG] = radius, radius * rng.uniform(0.6, 1, specks)
-    table[:, ANGLE] = rng.uniform(0, np.pi, specks)
-    table[:, SOFT] = 0.3
-    table[:, WOBBLE] = rng.uniform(0.0, 0.35, specks)
-    table[:, PHASE] = rng.uniform(0, 2 * np.pi, specks)
-    table[:, DENSITY] = rng.uniform(0.7, 1.0, specks)
-    return table
-
-
-def _cotton_wool(rng: Rng, count: int, sites: _LesionSites) -> Floats:
-    """Draw white patches with feathered edges along the arcades."""
-    table = _blob_table(count, COTTON)
-    table[:, PLACE] = _positions(rng, count, sites, (0.35, 0.75))
-    table[:, ACROSS] = rng.uniform(0.035, 0.06, count)
-    table[:, ALONG] = table[:, ACROSS] * rng.uniform(0.6, 0.9, count)
-    table[:, ANGLE] = rng.uniform(0, np.pi, count)
-    table[:, SOFT] = 0.8
-    table[:, WOBBLE] = rng.uniform(0.05, 0.15, count)
-    table[:, PHASE] = rng.uniform(0, 2 * np.pi, count)
-    table[:, DENSITY] = rng.uniform(0.6, 0.9, count)
-    return table
+    place = centre + away[:, None] * np.column_stack([np.cos(around), np.sin(around)])
+    return scatter(rng, kind, place, radius[:, None])
 
 
 def _preretinal(rng: Rng, count: int, sites: _LesionSites) -> Floats:
     """Draw pools of blood in front of the retina, and clouds of it in the vitreous."""
-    table = _blob_table(count, VEIL)
-    table[:, PLACE] = _positions(rng, count, sites, (0.3, 0.7))
-    table[:, ACROSS] = rng.uniform(0.10, 0.24, count)
-    table[:, ALONG] = table[:, ACROSS] * rng.uniform(0.4, 0.7, count)
-    table[:, ANGLE] = rng.normal(0, 0.2, count)
-    table[:, SOFT] = 0.12
-    table[:, WOBBLE] = rng.uniform(0.1, 0.25, count)
-    table[:, PHASE] = rng.uniform(0, 2 * np.pi, count)
-    table[:, DENSITY] = 0.93
-    clouds = _blob_table(3 * count, VEIL)
-    clouds[:, PLACE] = rng.uniform(-0.6, 0.8, (3 * count, 2))
-    clouds[:, RADII] = rng.uniform(0.2, 0.5, (3 * count, 2))
-    clouds[:, ANGLE] = rng.uniform(0, np.pi, 3 * count)
-    clouds[:, SOFT] = 0.9
-    clouds[:, WOBBLE] = rng.uniform(0.2, 0.5, 3 * count)
-    clouds[:, PHASE] = rng.uniform(0, 2 * np.pi, 3 * count)
-    clouds[:, DENSITY] = rng.uniform(0.3, 0.75, 3 * count)
-    return np.concatenate([table, clouds])
-
-
-def _scars(rng: Rng, count: int, sites: _LesionSites) -> Floats:
-    """Draw pale scars of the laser, outside the arcades and in all quadrants."""
-    everywhere = sites._replace(spread=1.0)
-    table = _blob_table(count, COTTON)
-    table[:, PLACE] = _positions(rng, count, everywhere, (0.6, 1.0))
-    table[:, RADII] = rng.uniform(0.02, 0.035, (count, 1))
-    table[:, SOFT] = 0.5
-    table[:, DENSITY] = rng.uniform(0.1, 0.25, count)
-    return table
+    ring, kind = KINDS["preretinal"]
+    pools = scatter(rng, kind, _positions(rng, count, sites, ring))
+    place = rng.uniform(-0.6, 0.8, (3 * count, 2))
+    radii = rng.uniform(0.2, 0.5, (3 * count, 2))
+    return np.concatenate([pools, scatter(rng, CLOUDS, place, radii)])
