@@ -10,15 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-SAMPLES = 2
-"""Canvas pixels per image pixel, along each axis."""
+from qualms.datasets._outlines import Points
+
 FRACTION = 3
 """Bits of a coordinate behind the point."""
-CIRCLE = np.stack(
-    [f(np.arange(14) * (2 * np.pi / 14)) for f in (np.cos, np.sin)], axis=1
-)
-
-Points = NDArray[np.float64]
 Colour = Sequence[float] | Points
 Spot = tuple[float, float]
 """X and Z."""
@@ -115,11 +110,6 @@ def _fixed(corners: Points) -> NDArray[np.int32]:
 def rectangle(left: float, low: float, right: float, high: float) -> Points:
     """Return the outline of a rectangle."""
     return np.array([[left, low], [right, low], [right, high], [left, high]])
-
-
-def disc(x: float, height: float, radius: float) -> Points:
-    """Return the outline of a disc."""
-    return np.array([x, height]) + radius * CIRCLE
 
 
 def along(x: float, z: float, outline: ArrayLike) -> Points:

@@ -7,14 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from qualms.datasets._outlines import CIRCLE
+from qualms.datasets._simulated import SAMPLES
 from qualms.datasets._street import IGNORE
-from qualms.datasets.street_sim._canvas import (
-    CIRCLE,
-    SAMPLES,
-    Canvas,
-    Perspective,
-    rectangle,
-)
+from qualms.datasets.street_sim._canvas import Canvas, Perspective, rectangle
 from qualms.datasets.street_sim._styles import Style, develop, pick
 from qualms.datasets.street_sim._things import (
     CARS,

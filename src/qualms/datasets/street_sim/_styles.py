@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets.street_sim._canvas import SAMPLES, Points
+from qualms.datasets._outlines import Points
+from qualms.datasets._simulated import SAMPLES
 
 Palette = tuple[tuple[float, ...], ...]
 Range = tuple[float, float]

@@ -1,17 +1,15 @@
 """What stands in a street: tables of outlines in metres, and how a thing is drawn."""
 
-from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from qualms.datasets._outlines import CIRCLE, Points, outlines
 from qualms.datasets._street import CLASSES, IGNORE
 from qualms.datasets.street_sim._canvas import (
     Canvas,
-    Points,
     along,
-    disc,
     lying,
     rectangle,
 )
@@ -26,7 +24,7 @@ class Piece(NamedTuple):
     """Outlines of one colour; pieces of one material of a thing share their colour."""
 
     material: str
-    outline: ArrayLike
+    outline: Points
     """(n, 2) or (k, n, 2)."""
     shade: float = 1.0
     label: str | None = None
@@ -71,7 +69,7 @@ def draw_thing(
             continue
         if material not in colours:
             colours[material] = pick(rng, style, material)
-        flat = np.asarray(outline)
+        flat = outline
         if rough:
             flat = flat + rng.uniform(-rough, rough, flat.shape)
         name = LABEL[thing.label if label is None else label]
@@ -91,40 +89,17 @@ def both(outline: Points, apart: float) -> Points:
     return twice
 
 
-_LEG = np.array([(-0.1, 0.9), (0.1, 0.9), (0.24, 0), (0.08, 0)])
-_TORSO = [(-0.2, 0.85), (0.2, 0.85), (0.25, 1.42), (0, 1.5), (-0.25, 1.42)]
-_THIGH = [(-0.3, 0.9), (0, 0.98), (0.2, 0.7), (0.12, 0.28), (0, 0.28), (0.02, 0.65)]
-_FRAME = np.array([(-0.5, 0.3), (-0.2, 0.85), (0.35, 0.85), (0.5, 0.34), (0, 0.3)])
-_TRIANGLE = np.array([(-1, -0.7), (1, -0.7), (0, 1)])
-_POST = Piece("metal", rectangle(-0.06, 0, 0.06, 3), label="pole")
-_BODY = (
-    Piece("clothes", _TORSO),
-    Piece("skin", disc(0, 1.63, 0.12)),
-    Piece("clothes", both(rectangle(-0.05, 0.85, 0.05, 1.42), 0.26), 0.8, within=30),
-    Piece("hair", rectangle(-0.12, 1.66, 0.12, 1.76), within=30),
-)
-_RIDER = (
-    Piece("trousers", _THIGH),
-    *(part._replace(outline=part.outline + np.array((-0.1, 0.06))) for part in _BODY),
-)
-
-
-def _cycle(label: str, size: float, thick: float) -> tuple[Piece, ...]:
-    """Return two wheels, a frame, a fork with its handle, and a saddle."""
-    return (
-        Piece("tyre", both(disc(0, 0.34, 0.34), size), label=label),
-        Piece("metal", both(disc(0, 0.34, 0.34 - thick), size), label=label),
-        Piece("car", _FRAME * (2 * size, 1), label=label),
-        Piece("tyre", rectangle(0.3, 0.34, 0.3 + thick, 1.08), label=label),
-        Piece("tyre", rectangle(-0.38, 0.82, -0.08, 0.92), label=label),
-    )
-
-
-def _lights(x: float, y: float) -> Iterable[Piece]:
-    """Return a traffic light, of whose three lamps one is lit."""
-    yield Piece("tyre", rectangle(x - 0.22, y - 0.55, x + 0.22, y + 0.6), 1.4)
-    yield Piece("dark", np.stack([disc(x, y + dy, 0.14) for dy in (0.36, 0.02, -0.32)]))
-    yield Piece("signal", disc(x, y + 0.36, 0.14))
+def _piece(
+    material: str,
+    text: str,
+    shade: float = 1.0,
+    label: str | None = None,
+    within: float = FAR,
+    rough: float = 0.0,
+) -> Piece:
+    """Return a piece that faces the camera, from its outlines as a text."""
+    shapes = np.stack(outlines(text))
+    return Piece(material, shapes, shade, label, within=within, rough=rough)
 
 
 def _thing(
@@ -133,76 +108,96 @@ def _thing(
     return Thing(label, pieces, vary=vary)
 
 
+# fmt: off
+_POST = _piece("metal", "box -.06,0 .06,3", label="pole")
+_BODY = (
+    _piece("clothes", "flat -.2,.85 .2,.85 .25,1.42 0,1.5 -.25,1.42"),
+    _piece("skin", "oval 0,1.63 .12,.12"),
+    _piece("clothes", "box -.31,.85 -.21,1.42 | box .21,.85 .31,1.42", 0.8, within=30),
+    _piece("hair", "box -.12,1.66 .12,1.76", within=30),
+)
+_RIDER = (
+    _piece("trousers", "flat -.3,.9 0,.98 .2,.7 .12,.28 0,.28 .02,.65"),
+    *(part._replace(outline=part.outline + np.array((-0.1, 0.06))) for part in _BODY),
+)
+_BICYCLE = tuple(_piece(*row, label="bicycle") for row in (
+    ("tyre", "oval -.52,.34 .34,.34 | oval .52,.34 .34,.34"),
+    ("metal", "oval -.52,.34 .26,.26 | oval .52,.34 .26,.26"),
+    ("car", "flat -.52,.3 -.2,.85 .36,.85 .52,.34 0,.3"),
+    ("tyre", "box .3,.34 .38,1.08"),
+    ("tyre", "box -.38,.82 -.08,.92"),
+))
+_MOTORCYCLE = tuple(_piece(*row, label="motorcycle") for row in (
+    ("tyre", "oval -.65,.34 .34,.34 | oval .65,.34 .34,.34"),
+    ("metal", "oval -.65,.34 .17,.17 | oval .65,.34 .17,.17"),
+    ("car", "flat -.65,.3 -.26,.85 .45,.85 .65,.34 0,.3"),
+    ("tyre", "box .3,.34 .47,1.08"),
+    ("tyre", "box -.45,.82 -.08,.92"),
+))
+_LIGHT = (  # one of its three lamps is lit
+    _piece("tyre", "box -.22,2.35 .22,3.5", 1.4),
+    _piece("dark", "oval 0,3.26 .14,.14 | oval 0,2.92 .14,.14 | oval 0,2.58 .14,.14"),
+    _piece("signal", "oval 0,3.26 .14,.14"),
+)
 THINGS = {
     "person": _thing(
         "person",
-        Piece("trousers", np.stack([_LEG, _LEG * (-1, 1)])),
-        *_BODY,
-        vary=(0.25, 0.1),
+        _piece("trousers", "flat -.1,.9 .1,.9 .24,0 .08,0"
+               "| flat .1,.9 -.1,.9 -.24,0 -.08,0"),
+        *_BODY, vary=(0.25, 0.1),
     ),
-    "bicycle": _thing("bicycle", *_cycle("bicycle", 0.52, 0.08)),
-    "cyclist": _thing("rider", *_cycle("bicycle", 0.52, 0.08), *_RIDER),
-    "motorcycle": _thing("motorcycle", *_cycle("motorcycle", 0.65, 0.17)),
-    "motorcyclist": _thing("rider", *_cycle("motorcycle", 0.65, 0.17), *_RIDER),
+    "bicycle": _thing("bicycle", *_BICYCLE),
+    "cyclist": _thing("rider", *_BICYCLE, *_RIDER),
+    "motorcycle": _thing("motorcycle", *_MOTORCYCLE),
+    "motorcyclist": _thing("rider", *_MOTORCYCLE, *_RIDER),
     "lamp": _thing(
-        "pole",
-        Piece("metal", rectangle(-0.11, 0, 0.11, 7)),
-        Piece("metal", rectangle(-1.7, 6.86, 0, 7)),
+        "pole", _piece("metal", "box -.11,0 .11,7 | box -1.7,6.86 0,7"),
         vary=(0.3, 0.28),
     ),
     "round sign": _thing(
-        "traffic sign",
-        _POST,
-        Piece("red", disc(0, 2.6, 0.4)),
-        Piece("plate", disc(0, 2.6, 0.28)),
+        "traffic sign", _POST,
+        _piece("red", "oval 0,2.6 .4,.4"), _piece("plate", "oval 0,2.6 .28,.28"),
     ),
     "triangle": _thing(
-        "traffic sign",
-        _POST,
-        Piece("red", _TRIANGLE * 0.5 + (0, 2.6)),
-        Piece("paint", _TRIANGLE * 0.33 + (0, 2.6)),
+        "traffic sign", _POST, _piece("red", "flat -.5,2.25 .5,2.25 0,3.1"),
+        _piece("paint", "flat -.33,2.36 .33,2.36 0,2.92"),
     ),
     "board": _thing(
-        "traffic sign",
-        _POST,
-        Piece("plate", rectangle(-0.6, 2.2, 0.6, 3)),
-        Piece("paint", rectangle(-0.42, 2.54, 0.42, 2.66)),
-        vary=(0.4, 0.06),
+        "traffic sign", _POST, _piece("plate", "box -.6,2.2 .6,3"),
+        _piece("paint", "box -.42,2.54 .42,2.66"), vary=(0.4, 0.06),
     ),
-    "light": _thing("traffic light", _POST, *_lights(0, 2.9)),
+    "light": _thing("traffic light", _POST, *_LIGHT),
     "light above": _thing(
         "traffic light",
-        Piece("metal", rectangle(-0.08, 0, 0.08, 5.6), label="pole"),
-        Piece("metal", rectangle(-3.5, 5.48, 0, 5.6), label="pole"),
-        *_lights(0, 2.9),
-        *_lights(-3.5, 5.2),
+        _piece("metal", "box -.08,0 .08,5.6 | box -3.5,5.48 0,5.6", label="pole"),
+        *_LIGHT,
+        *(p._replace(outline=p.outline + np.array((-3.5, 2.3))) for p in _LIGHT),
         vary=(0.06, 0.03),
     ),
     "tree": _thing(
         "vegetation",
-        Piece("trunk", rectangle(-0.14, 0, 0.14, 5)),
-        Piece("leaves", disc(0, 4.7, 1.8), 0.75, rough=0.25),
-        Piece("leaves", disc(-1.2, 5, 1.3), 0.8, rough=0.25),
-        Piece("leaves", disc(1.2, 5.1, 1.4), 0.9, rough=0.25),
-        Piece("leaves", disc(0.3, 5.6, 1.7), 0.95, rough=0.25),
-        Piece("leaves", disc(-0.7, 6.2, 1.3), 1.1, rough=0.25),
-        Piece("leaves", disc(0.7, 6.6, 1.1), 1.15, rough=0.25),
+        _piece("trunk", "box -.14,0 .14,5"),
+        _piece("leaves", "oval 0,4.7 1.8,1.8", 0.75, rough=0.25),
+        _piece("leaves", "oval -1.2,5 1.3,1.3", 0.8, rough=0.25),
+        _piece("leaves", "oval 1.2,5.1 1.4,1.4", 0.9, rough=0.25),
+        _piece("leaves", "oval .3,5.6 1.7,1.7", 0.95, rough=0.25),
+        _piece("leaves", "oval -.7,6.2 1.3,1.3", 1.1, rough=0.25),
+        _piece("leaves", "oval .7,6.6 1.1,1.1", 1.15, rough=0.25),
         vary=(0.35, 0.3),
     ),
     "bush": _thing(
         "vegetation",
-        Piece("leaves", disc(-0.9, 0.5, 0.5), 0.8, rough=0.12),
-        Piece("leaves", disc(0.8, 0.6, 0.6), 0.9, rough=0.12),
-        Piece("leaves", disc(0, 0.7, 0.7), rough=0.12),
+        _piece("leaves", "oval -.9,.5 .5,.5", 0.8, rough=0.12),
+        _piece("leaves", "oval .8,.6 .6,.6", 0.9, rough=0.12),
+        _piece("leaves", "oval 0,.7 .7,.7", rough=0.12),
         vary=(0.3, 0.3),
     ),
     "bin": _thing(
-        "",
-        Piece("metal", rectangle(-0.55, 0, 0.55, 0.95)),
-        Piece("metal", rectangle(-0.55, 0.76, 0.55, 0.95), 0.6),
-        vary=(0.5, 0.4),
+        "", _piece("metal", "box -.55,0 .55,.95"),
+        _piece("metal", "box -.55,.76 .55,.95", 0.6), vary=(0.5, 0.4),
     ),
 }
+# fmt: on
 """Things that face the camera."""
 
 PROFILES = (
@@ -243,10 +238,10 @@ def _car(profile: ArrayLike, *, coming: bool) -> tuple[Piece, ...]:
 def _below(half: float, length: float, axle: float, wheel: float) -> tuple[Piece, ...]:
     """Return the shadow of a vehicle on the road, and the wheels of its side."""
     shadow = rectangle(-half, -0.15, half, length)
-    wheels = np.stack([disc(at, wheel, wheel) for at in (axle, length - axle)])
+    at = np.array([[(axle, wheel)], [(length - axle, wheel)]])
     return (
         Piece("tyre", shadow, 1.3, "road", "ground"),
-        Piece("tyre", wheels, plane="side"),
+        Piece("tyre", at + wheel * CIRCLE, plane="side"),
     )
 
 
