@@ -17,6 +17,8 @@ FRACTION = 3
 Colour = Sequence[float] | Points
 Spot = tuple[float, float]
 """X and Z."""
+FACING, SIDEWAYS, FLAT = (np.eye(3)[axes] for axes in ([0, 1], [2, 1], [0, 2]))
+"""Axes of outlines that face the camera, lie along the street or on the ground."""
 
 
 class Perspective(NamedTuple):
@@ -68,8 +70,9 @@ class Canvas:
         self, spot: Spot, outline: ArrayLike, colour: Colour, label: int
     ) -> None:
         """Fill outlines (n, 2) or (k, n, 2) of x and height that face the camera."""
-        corners: Points = np.asarray(outline) @ np.array(((1, 0, 0), (0, 1, 0)))
-        self.area(corners + np.array((spot[0], 0, spot[1])), colour, label)
+        corners: Points = np.asarray(outline) @ FACING
+        corners += (spot[0], 0.0, spot[1])
+        self.area(corners, colour, label)
 
     def draw(self) -> None:
         """Draw the polygons that wait."""
@@ -114,13 +117,13 @@ def rectangle(left: float, low: float, right: float, high: float) -> Points:
 
 def along(x: float, z: float, outline: ArrayLike) -> Points:
     """Return corners of outlines (..., 2) of Z and height, along the street."""
-    corners: Points = np.asarray(outline) @ np.array(((0.0, 0, 1), (0, 1, 0)))
-    corners += np.array((x, 0.0, z))
+    corners: Points = np.asarray(outline) @ SIDEWAYS
+    corners += (x, 0.0, z)
     return corners
 
 
 def lying(x: float, z: float, outline: ArrayLike) -> Points:
     """Return corners of outlines (..., 2) of X and Z, on the ground."""
-    corners: Points = np.asarray(outline) @ np.array(((1.0, 0, 0), (0, 0, 1)))
-    corners += np.array((x, 0.0, z))
+    corners: Points = np.asarray(outline) @ FLAT
+    corners += (x, 0.0, z)
     return corners

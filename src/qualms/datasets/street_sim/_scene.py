@@ -28,7 +28,7 @@ Spotted = tuple[Thing, float, float]
 """A thing, its X and its Z."""
 NEAREST, WIDE = 1.6, 400.0
 """Metres to the beginning of the street and to its sides."""
-DEPTHS = np.geomspace(NEAREST, FAR, 13)
+DEPTHS = np.geomspace(NEAREST, FAR, 10)
 """Ends of the pieces of the ground, which fade one by one."""
 
 
