@@ -347,7 +347,7 @@ PARTS = (
     ),
     _part(
         "asks a method for an option that it does not have",
-        _method("return Method(tasks=('regression',))", "*, rate=0.1"),
+        _method("return Method(needs=('values',))", "*, rate=0.1"),
         "run regression/cells --methods mine -o method.rat=0.2 --dry-run",
         "Did you mean 'method.rate'?",
     ),

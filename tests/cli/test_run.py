@@ -332,7 +332,7 @@ def test_a_folder_that_cannot_be_written_costs_no_time(
         (["regression/cells", "-o", "patch=9"], "patch=9 is for segmentation, and th"),
         (
             ["regression/cells", "-o", "crop_pass=true"],
-            "is for embeddings, and this is",
+            "is for embedding, and this is",
         ),
         (
             ["regression/cells", "-o", "select_by=val_auroc"],
@@ -340,7 +340,7 @@ def test_a_folder_that_cannot_be_written_costs_no_time(
         ),
         (
             ["values/toy_1", "-o", "class_weights=minibatch"],
-            "is for classification, and this is segmentation; leave it out",
+            "is for classification and embedding, and this is segmentation",
         ),
         (
             ["retina/country", "-o", "loss=dice_likelihood"],

@@ -20,7 +20,7 @@ def embeds(network, x, task):
 EMBEDDING = {
     "predict": embeds,
     "select": {},
-    "tasks": frozenset({"embedding"}),
+    "needs": ("vectors",),
 }
 
 

@@ -348,7 +348,7 @@ def test_the_centre_of_each_image_has_an_uncertainty_of_its_own(tmp_path):
     again = found_in(tmp_path / "b", "birds:test")
     np.testing.assert_allclose(again["uncertainty_cropped/entropy"], cropped, rtol=1e-5)
     assert not any("cropped" in name for name in found_in_plain(tmp_path))
-    with pytest.raises(TrainingError, match="crop_pass=true is for embeddings"):
+    with pytest.raises(TrainingError, match="crop_pass=true is for embedding"):
         run_alone(made.spec(crop_pass=True), made.dataset(), tmp_path / "c")
 
 

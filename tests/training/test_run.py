@@ -497,7 +497,7 @@ def test_continuing_from_a_run_that_is_not_there_is_refused(shelf, tmp_path):
 
 
 def test_a_method_for_another_task_is_refused(shelf, tmp_path):
-    shelf(other={"tasks": frozenset({"segmentation"})})
+    shelf(other={"needs": ("pixels",)})
     with pytest.raises(TrainingError, match="is for segmentation, and 'made' is regr"):
         run_alone(made.spec(method="other"), made.dataset(), tmp_path)
 
