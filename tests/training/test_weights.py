@@ -137,7 +137,7 @@ def test_a_batch_cut_for_lack_of_memory_keeps_its_weights(shelf, tmp_path, monke
 
 @pytest.mark.parametrize("kind", ["regression", "segmentation"])
 def test_other_tasks_have_no_classes_to_weigh(shelf, tmp_path, kind):
-    message = rf"class_weights='minibatch' is for classification, and 'made' is {kind}"
+    message = f"is for classification and embedding, and 'made' is {kind}"
     with pytest.raises(TrainingError, match=message):
         run_alone(
             made.spec(class_weights="minibatch"), made.dataset(kind=kind), tmp_path

@@ -76,8 +76,8 @@ class Header:
             object.__setattr__(self, name, value)
             if not holds(value):
                 raise PredictionsError(
-                    f"header '{name}' must be {wanted}, got {value!r:.80}; correct it "
-                    "or leave it out"
+                    f"header '{name}' must be {_said(wanted)}, got {value!r:.80};"
+                    " correct it or leave it out"
                 )
         for name in _LISTS:
             object.__setattr__(self, name, tuple(getattr(self, name)))
@@ -334,13 +334,17 @@ def _rules(value: Any) -> bool:
     return _mapping(value) and all(rule in RULES for rule in value.values())
 
 
+def _said(wanted: str) -> str:
+    return wanted.replace("{tasks}", ", ".join(names("tasks")))
+
+
 _Check = tuple[Callable[[Any], bool], str]
 _TEXT: _Check = (_text, "text or null")
 _CHECKS: dict[str, _Check] = {
     "format": (lambda v: _whole(v) and v >= 1, "a whole number from 1 on"),
     "task": (
         lambda v: v is None or v in tuple(names("tasks")),
-        f"one of {', '.join(names('tasks'))}, or null",
+        "one of {tasks}, or null",  # not known while the package is loaded
     ),
     "benchmark": _TEXT,
     "dataset": _TEXT,
